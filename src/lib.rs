@@ -28,7 +28,7 @@
 //! | `api` | the wire's types, shared by client and server | open to all |
 //! | `net` | the engine: connections in and out, streams, threads; knows no product | open to all |
 //! | `json` | readers of JSON that strangers wrote | open to all |
-//! | `cache_entry` `clock` `duration_text` `id` `lock` `log_scope` `log_throttle` `model_id` `money` `os_error` `private` `secret` `unsafe_chars` | leaves | open to all |
+//! | `cache_entry` `clock` `duration_text` `hex` `id` `lock` `log_scope` `log_throttle` `model_id` `money` `os_error` `private` `secret` `unsafe_chars` | leaves | open to all |
 //!
 //! A test that reads this table (`tests/it/layers.rs`) enforces which room may name which. Three rules explain the
 //! rest: parsing and counting do no I/O (a provider's dialect, the window of a limit), so that they are tested with
@@ -44,6 +44,7 @@ pub mod client;
 pub mod clock;
 pub mod config;
 pub mod duration_text;
+pub mod hex;
 pub mod id;
 pub mod inference;
 pub mod json;

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::clock::Time;
+use crate::hex::hex;
 use crate::unsafe_chars;
 
 /// The longest text that is kept as it is, in characters: as long as `OpenAI`'s identifiers of end users may be.
@@ -65,7 +66,7 @@ impl EndUser {
     /// The end user of an app with this name, which is shortened where it must be.
     pub fn new(app_id: &str, name: &str) -> Self {
         let name = kept(name);
-        let mut digest = hex(&format!("{app_id}\n{name}"));
+        let mut digest = hashed(&format!("{app_id}\n{name}"));
         digest.truncate(32);
         Self { name, id: format!("user_{digest}"), has_budget: false }
     }
@@ -97,15 +98,15 @@ pub(super) fn spending_ranges() -> [(&'static str, &'static str); 2] {
 /// A text as it is, or its SHA-256 where it is long or could play tricks on a terminal: that tells texts apart as well.
 pub fn kept(text: &str) -> String {
     let is_short = text.chars().nth(MAX_LABEL_CHARS).is_none();
-    if is_short && !text.chars().any(unsafe_chars::is_hazard) { text.to_owned() } else { hex(text) }
+    if is_short && !text.chars().any(unsafe_chars::is_hazard) { text.to_owned() } else { hashed(text) }
 }
 
 fn tag(name: &str, value: &str) -> String {
     format!("{}={}", kept(name), kept(value))
 }
 
-fn hex(text: &str) -> String {
-    Sha256::digest(text).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+fn hashed(text: &str) -> String {
+    hex(&Sha256::digest(text))
 }
 
 /// Names of people do not get into logs by way of what they are part of.

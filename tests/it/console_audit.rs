@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mk::api::Service;
+use mk::hex::hex;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -192,7 +193,7 @@ async fn no_secret_is_in_the_audit_or_the_log() {
     assert!(log.contains(&app) && entries.contains(&app));
     for secret in secrets {
         let random = secret.rsplit('_').next().unwrap();
-        let hash = format!("{:x}", Sha256::digest(&secret));
+        let hash = hex(&Sha256::digest(&secret));
         for text in [&log, &entries] {
             assert!(!text.contains(random), "a secret is exposed");
             assert!(!text.to_lowercase().contains(&hash), "a hash is exposed");

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use mk::hex::hex;
 use sha2::{Digest, Sha256};
 
 /// The folder of the files.
@@ -44,7 +45,7 @@ fn vendored_files_match_their_checksums() {
     let mut listed = vec!["SHA256SUMS"];
     for line in sums.lines() {
         let (sum, name) = line.split_once("  ").unwrap();
-        let hash = format!("{:x}", Sha256::digest(fs::read(vendor.join(name)).unwrap()));
+        let hash = hex(&Sha256::digest(fs::read(vendor.join(name)).unwrap()));
         assert_eq!(hash, sum, "{name} was changed");
         listed.push(name);
     }

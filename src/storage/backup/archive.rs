@@ -4,7 +4,6 @@
 //! An archive is untrusted when it is read back: only regular files with the expected names are extracted, each once,
 //! and never to a path that the archive names.
 
-use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
@@ -13,6 +12,7 @@ use sha2::{Digest, Sha256};
 use tar::{Archive, Builder, Entry, EntryType, Header};
 
 use crate::clock::Time;
+use crate::hex::hex;
 
 /// The entry with the checksums.
 const CHECKSUMS: &str = "SHA256SUMS";
@@ -111,11 +111,7 @@ struct Checksums(String);
 
 impl Checksums {
     fn add(&mut self, name: &str, hash: Sha256) {
-        for byte in hash.finalize() {
-            // Writing to a string cannot fail.
-            let _ = write!(self.0, "{byte:02x}");
-        }
-        self.0.extend(["  ", name, "\n"]);
+        self.0.extend([&hex(&hash.finalize()), "  ", name, "\n"]);
     }
 }
 

@@ -6,6 +6,7 @@
 //! providers' prompt caches need. An extractor sees it, though, and a statement might talk it into writing it: a claim
 //! with the marker in it is refused ([`Fences::occurs_in`]).
 
+use crate::hex::hex;
 use memchr::memchr2_iter;
 
 /// The marker of one verification: eight lowercase hexadecimal digits.
@@ -22,7 +23,7 @@ impl Fences {
         loop {
             let mut bytes = [0; 4];
             getrandom::fill(&mut bytes)?;
-            let fences = Self { marker: super::hex(&bytes) };
+            let fences = Self { marker: hex(&bytes) };
             if !texts.iter().any(|text| fences.occurs_in(text)) {
                 return Ok(fences);
             }

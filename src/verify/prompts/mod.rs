@@ -22,6 +22,7 @@ use super::claim::{Claim, letter};
 use super::receipt::{Prompts, sha256};
 use super::{Job, text};
 use crate::api::verify::{Domain, Span};
+use crate::hex::hex;
 use crate::inference::{Chat, Effort, Message, Role, Schema};
 
 /// Incremented with deliberate changes of wording; [`hash`] distinguishes all others.
@@ -254,12 +255,6 @@ fn chat(system: &'static str, mut user: String, max_tokens: Option<u32>, schema:
         schema: Some(schema),
         effort: Effort::Lowest,
     }
-}
-
-/// Bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
-    digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }
 
 #[cfg(test)]

@@ -12,9 +12,10 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use super::fences::Fences;
+use super::letter;
 use super::texts::PANEL_FENCES;
-use super::{hex, letter};
 use crate::api::verify::Domain;
+use crate::hex::hex;
 use crate::json::object;
 use crate::verify::{text, values};
 

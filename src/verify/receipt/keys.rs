@@ -8,8 +8,8 @@ use ring::signature::{ED25519, Ed25519KeyPair, KeyPair as _, UnparsedPublicKey};
 use sha2::{Digest, Sha256};
 
 use crate::api::verify::ReceiptKey;
+use crate::hex::hex;
 use crate::secret::{ExposeSecret, SecretBox};
-use crate::verify::prompts::hex;
 
 /// What comes before the 32 bytes of a key in its DER form (RFC 8410).
 const DER_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];

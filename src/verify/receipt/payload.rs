@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::api::verify::{ClaimResult, Coverage, Domain, Format, Skipped, Span};
-use crate::verify::prompts::hex;
+use crate::hex::hex;
 
 /// The form of receipts.
 pub const SCHEMA: &str = "mk.receipt/1";

@@ -14,13 +14,14 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use super::label::Label;
-use super::settings::{hex, sha256};
+use super::settings::sha256;
 use crate::api::verify::{Domain, MAX_CONTEXT_CHARS};
 use crate::cli::args::text::read_stdin;
 use crate::cli::commands::verify::input::source::{self, Statement};
 use crate::cli::process::exit::Failure;
 use crate::cli::terminal::printer::Printer;
 use crate::clock::Time;
+use crate::hex::hex;
 
 /// The most statements. A larger dataset is none for paid models, and all of it is held in memory.
 const MAX_STATEMENTS: usize = 100_000;

@@ -9,6 +9,7 @@ use super::reports::document::fields;
 use crate::api::verify::{Domain, VerifyRequest};
 use crate::clock::Clock;
 use crate::config::ClientConfig;
+use crate::hex::hex;
 
 /// The settings of an evaluation.
 #[derive(Clone, Debug)]
@@ -77,10 +78,4 @@ pub(super) fn sha256(texts: impl IntoIterator<Item = impl AsRef<[u8]>>) -> Strin
         hash.update(text.as_ref());
     }
     hex(&hash.finalize())
-}
-
-/// Bytes in hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
-    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::hex::hex;
 use crate::providers::Failure;
 use crate::providers::request::{ContentPart, Data, Image, Part, Speaker, Turn};
 
@@ -135,6 +136,5 @@ fn call_id(id: &str) -> Cow<'_, str> {
     if !id.is_empty() && id.bytes().all(is_allowed) {
         return id.into();
     }
-    let digest = Sha256::digest(id);
-    digest[..12].iter().fold("call_".to_owned(), |id, byte| id + &format!("{byte:02x}")).into()
+    format!("call_{}", hex(&Sha256::digest(id)[..12])).into()
 }

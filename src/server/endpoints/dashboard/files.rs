@@ -9,10 +9,10 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 use http::HeaderValue;
-use sha2::digest::Output;
 use sha2::{Digest, Sha256};
 
 use super::bundle;
+use crate::hex::hex;
 
 /// A file as it is served.
 pub(in crate::server) struct File {
@@ -125,7 +125,7 @@ static VERSION: LazyLock<String> = LazyLock::new(|| {
         hash.update(name);
         hash.update(Sha256::digest(&file.bytes));
     }
-    hex(&hash.finalize())
+    tag(&hash.finalize())
 });
 static INDEX: LazyLock<File> = LazyLock::new(|| {
     let page = PAGE.replace(r#""assets/"#, &format!("\"assets/{}/", *VERSION));
@@ -146,17 +146,15 @@ fn joined(files: &[(&str, &str)]) -> String {
     files.iter().flat_map(|(_, text)| [*text, "\n"]).collect()
 }
 
-/// The first half of a hash, in hexadecimal, which is more than enough to tell files apart.
-fn hex(hash: &Output<Sha256>) -> String {
-    let mut digits = format!("{hash:x}");
-    digits.truncate(32);
-    digits
+/// The first half of a hash, which is more than enough to tell files apart.
+fn tag(hash: &[u8]) -> String {
+    hex(&hash[..16])
 }
 
 impl File {
     /// A file with this content; the end of its name says what that is.
     pub(crate) fn new(name: &str, bytes: Bytes) -> Self {
-        let etag = HeaderValue::try_from(format!("\"{}\"", hex(&Sha256::digest(&bytes))));
+        let etag = HeaderValue::try_from(format!("\"{}\"", tag(&Sha256::digest(&bytes))));
         Self {
             content_type: content_type(name),
             // Hexadecimal digits always form a valid header; without a tag, a file would only be sent again.

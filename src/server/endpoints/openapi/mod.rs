@@ -24,7 +24,6 @@ mod verify;
 
 pub(crate) use responses::by_status as error_codes;
 
-use std::fmt::Write;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
@@ -37,6 +36,7 @@ use warp::reply::Response;
 use super::verify::panel_size;
 use crate::api::verify::{Domain, MIN_REQUIRED};
 use crate::app::Configured;
+use crate::hex::hex;
 use crate::server::request::incoming::Incoming;
 use crate::server::{ServerState, gate, reply, with_rate};
 use schemas::Schemas;
@@ -118,12 +118,8 @@ impl Document {
     fn new(description: &Value) -> Self {
         // A value always serializes.
         let body = serde_json::to_vec(description).unwrap_or_default();
-        let mut tag = String::from("\"");
-        for byte in &Sha256::digest(&body)[..8] {
-            let _ = write!(tag, "{byte:02x}");
-        }
-        tag.push('"');
-        let etag = HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""));
+        let tag = hex(&Sha256::digest(&body)[..8]);
+        let etag = HeaderValue::try_from(format!("\"{tag}\"")).unwrap_or(HeaderValue::from_static("\"\""));
         Self { body: body.into(), etag }
     }
 }
