@@ -1,7 +1,7 @@
 //! The rows of the table for each scenario, and their bounds.
 
 use crate::figures::{Sample, Target};
-use crate::plan::Scenario;
+use crate::plan::{LONGEST, Scenario};
 use crate::protocols::{Other, Way};
 use crate::table::Against::{Nothing, Plus, Times};
 use crate::table::{Against, Bound, Limit, Row};
@@ -40,8 +40,12 @@ pub(crate) fn rows(scenario: Scenario) -> Vec<Row> {
             row("p99 ms", Times, |sample| Some(sample.p99_ms)),
             row("CPU us a request", Times, |sample| sample.cpu_us),
         ],
-        Scenario::Protocols => Vec::new(),
-        Scenario::Other(Other { way, .. }) => {
+        Scenario::Protocols | Scenario::Bodies => Vec::new(),
+        Scenario::Other(_, LONGEST) => vec![
+            row("CPU us a request", Times, |sample| sample.cpu_us),
+            row("resident MB", Nothing, |sample| sample.resident_mb).bound(at_most(512.0, None)),
+        ],
+        Scenario::Other(Other { way, .. }, _) => {
             let most = match way {
                 Way::PassedOn => 1.25,
                 Way::Translated => 1.6,

@@ -12,7 +12,7 @@ use crate::figures::Target;
 use crate::load::Load;
 use crate::mk::{MODEL, Mk, SLOW_MODEL};
 use crate::nginx::CHEAP;
-use crate::protocols::{LONG, Other, Shape};
+use crate::protocols::{Other, Shape};
 use crate::requests::{
     CHAT, HEALTH, HEALTHY, STREAM, UNAUTHORIZED, WHOLE, completion, get, longer_completion, post,
 };
@@ -39,10 +39,15 @@ pub(crate) enum Scenario {
     Health,
     /// Messages and Responses beside chat completions of the same shape, 16 callers
     Protocols,
+    /// Bodies of 32 MiB in all protocols, as many at once as the server takes
+    Bodies,
+    /// With its question so many times over.
     #[value(skip)]
-    Other(Other),
+    Other(Other, usize),
 }
 
+/// How often the question is asked in a body of 32 MiB, the most that one may have.
+pub(crate) const LONGEST: usize = 107_000;
 const AT_ONCE: Duration = Duration::ZERO;
 /// The interval of one caller that sends 100 requests per second.
 const PACE: Duration = Duration::from_millis(10);
@@ -55,7 +60,11 @@ impl Scenario {
     /// The scenarios that it is made of.
     pub(crate) fn parts(self) -> Vec<Self> {
         match self {
-            Self::Protocols => Other::all().map(Self::Other).collect(),
+            Self::Protocols => Other::all().map(|other| Self::Other(other, other.shape.times())).collect(),
+            Self::Bodies => {
+                let whole = Other::all().filter(|other| other.shape == Shape::Whole);
+                whole.map(|other| Self::Other(other, LONGEST)).collect()
+            }
             single => vec![single],
         }
     }
@@ -72,7 +81,11 @@ impl Scenario {
             Self::Limited => "429 to a key without requests left, 32 connections (nginx: return 200)",
             Self::Health => "health, 32 connections (nginx: return 200)",
             Self::Protocols => "messages and responses, 16 connections",
-            Self::Other(Other { protocol, way, shape }) => {
+            Self::Bodies => "bodies of 32 MiB, 4 connections",
+            Self::Other(Other { protocol, way, .. }, LONGEST) => {
+                return format!("{protocol:?}, {way:?}, bodies of 32 MiB, 4 connections").into();
+            }
+            Self::Other(Other { protocol, way, shape }, _) => {
                 return format!("{protocol:?}, {way:?}, {shape:?}, 16 connections").into();
             }
         };
@@ -81,7 +94,15 @@ impl Scenario {
 
     /// Whether it reaches the provider, so that the provider can be a target itself.
     pub(crate) const fn reaches_provider(self) -> bool {
-        !matches!(self, Self::Unauthorized | Self::Limited | Self::Health | Self::Protocols | Self::Other(_))
+        !matches!(
+            self,
+            Self::Unauthorized
+                | Self::Limited
+                | Self::Health
+                | Self::Protocols
+                | Self::Bodies
+                | Self::Other(..)
+        )
     }
 
     /// How many times as long as the others it runs: few requests give inaccurate percentiles.
@@ -100,20 +121,27 @@ impl Scenario {
             Target::Nginx => targets.nginx.as_ref()?.whole,
             Target::Mk | Target::Chat => targets.mk.address,
         };
-        let (connections, every, spread) = match self {
-            Self::Chat128 => (128, AT_ONCE, AT_ONCE),
-            Self::Paced => (1, PACE, AT_ONCE),
-            Self::Streams | Self::Protocols | Self::Other(_) => (16, AT_ONCE, AT_ONCE),
-            Self::Slow => (512, AT_ONCE, THINKING),
-            Self::Chat32 | Self::Unauthorized | Self::Limited | Self::Health => (32, AT_ONCE, AT_ONCE),
-        };
+        let every = if self == Self::Paced { PACE } else { AT_ONCE };
+        let spread = if self == Self::Slow { THINKING } else { AT_ONCE };
         let (request, expected) = match target {
             Target::Direct if !self.reaches_provider() => return None,
             Target::Direct | Target::Nginx => self.of_proxy(address, targets)?,
             Target::Mk => self.of_mk(address, &targets.mk)?,
             Target::Chat => self.of_chat(address, &targets.mk)?,
         };
-        Some(Load { address, request, expected, connections, every, spread })
+        Some(Load { address, request, expected, connections: self.connections(), every, spread })
+    }
+
+    const fn connections(self) -> usize {
+        match self {
+            Self::Paced => 1,
+            // More are refused, see `inference_max_body_bytes`.
+            Self::Bodies | Self::Other(_, LONGEST) => 4,
+            Self::Streams | Self::Protocols | Self::Other(..) => 16,
+            Self::Chat32 | Self::Unauthorized | Self::Limited | Self::Health => 32,
+            Self::Chat128 => 128,
+            Self::Slow => 512,
+        }
     }
 
     /// The request to a proxy that knows nothing of chat completions, and to the provider behind it.
@@ -126,7 +154,7 @@ impl Scenario {
             Self::Slow => (post(&format!("{SLOW}{COMPLETIONS}")), WHOLE),
             Self::Streams => (post(COMPLETIONS), STREAM),
             Self::Chat32 | Self::Chat128 | Self::Paced => (post(COMPLETIONS), WHOLE),
-            Self::Protocols | Self::Other(_) => return None,
+            Self::Protocols | Self::Bodies | Self::Other(..) => return None,
         })
     }
 
@@ -139,15 +167,14 @@ impl Scenario {
             Self::Slow => (post(&mk.key, SLOW_MODEL), WHOLE),
             Self::Streams => (post(&mk.key, MODEL), STREAM),
             Self::Chat32 | Self::Chat128 | Self::Paced => (post(&mk.key, MODEL), WHOLE),
-            Self::Other(other) => other.request(address, &mk.key, MODEL),
-            Self::Protocols => return None,
+            Self::Other(other, times) => other.request(address, &mk.key, MODEL, times),
+            Self::Protocols | Self::Bodies => return None,
         })
     }
 
     /// The chat completion that a request in another protocol is compared with.
     fn of_chat(self, address: SocketAddr, mk: &Mk) -> Option<(Vec<u8>, Expected)> {
-        let Self::Other(Other { shape, .. }) = self else { return None };
-        let times = if shape == Shape::Long { LONG } else { 1 };
+        let Self::Other(Other { shape, .. }, times) = self else { return None };
         let body = longer_completion(MODEL, shape == Shape::Stream, times);
         let expected = if shape == Shape::Stream { STREAM } else { WHOLE };
         Some((post(address, CHAT, &mk.key, &body), expected))

@@ -4,7 +4,7 @@
 //! held to chat completions instead.
 
 use crate::caller::Expected;
-use crate::protocols::{LONG, Other, Protocol, Shape, Way};
+use crate::protocols::{Other, Protocol, Shape, Way};
 use crate::requests::{
     self, CHAT, HEALTH, HEALTHY, STREAM, UNAUTHORIZED, WHOLE, completion, longer_completion,
 };
@@ -173,10 +173,10 @@ impl Ask {
             Self::Chat => (chat(&site.chat_key, false), WHOLE),
             Self::Stream => (chat(&site.chat_key, true), STREAM),
             Self::LongChat => {
-                let body = longer_completion(MODEL, false, LONG);
+                let body = longer_completion(MODEL, false, Shape::Long.times());
                 (requests::post(host, CHAT, &site.chat_key, &body), WHOLE)
             }
-            Self::Other(other) => other.request(host, &site.chat_key, MODEL),
+            Self::Other(other) => other.request(host, &site.chat_key, MODEL, other.shape.times()),
             Self::Verification => (verify(), VERIFIED),
             Self::Detailed => (detailed(&verify()), VERIFIED),
         }

@@ -13,7 +13,7 @@ use crate::completions::{ANSWER_TEXT, Answers, LAST_WORDS, PIECE_TEXT, PIECES};
 use crate::requests::{QUESTION, SYSTEM, post, turns};
 
 /// How often a question is asked in a prompt of 100 kB.
-pub(crate) const LONG: usize = 300;
+const LONG: usize = 300;
 
 /// A protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +42,16 @@ pub(crate) enum Shape {
     Stream,
     /// A whole answer to a prompt of 100 kB, as an agent's first turn has.
     Long,
+}
+
+impl Shape {
+    /// How often the question is asked.
+    pub(crate) const fn times(self) -> usize {
+        match self {
+            Self::Whole | Self::Stream => 1,
+            Self::Long => LONG,
+        }
+    }
 }
 
 /// A request in another protocol.
@@ -157,14 +167,21 @@ impl Other {
         [Protocol::Messages, Protocol::Responses].into_iter().flat_map(ways).flat_map(shapes)
     }
 
-    /// The request, and what a correct response is; `translated` is the model of a provider of chat completions.
-    pub(crate) fn request(self, host: SocketAddr, key: &str, translated: &str) -> (Vec<u8>, Expected) {
+    /// The request with the question `times` over, and what a correct response is; `translated` is the model of a
+    /// provider of chat completions.
+    pub(crate) fn request(
+        self,
+        host: SocketAddr,
+        key: &str,
+        translated: &str,
+        times: usize,
+    ) -> (Vec<u8>, Expected) {
         let model = match (self.way, self.protocol) {
             (Way::Translated, _) => translated,
             (Way::PassedOn, Protocol::Messages) => "claude/model",
             (Way::PassedOn, Protocol::Responses) => "responder/model",
         };
-        let question = QUESTION.repeat(if self.shape == Shape::Long { LONG } else { 1 });
+        let question = QUESTION.repeat(times);
         let (path, last_event, mut body) = match self.protocol {
             Protocol::Messages => (
                 "/anthropic/v1/messages",
