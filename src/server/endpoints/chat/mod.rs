@@ -185,6 +185,10 @@ pub(in crate::server) async fn ask_for(
     {
         return guarded(watch, caller, found).await;
     }
+    if let Some(watch) = &watch {
+        // Boxed, as only these requests need room for it.
+        Box::pin(watch.check_budget()).await?;
+    }
     let call = (completion, body);
     let mut answered = run(context, caller, incoming, call, asked, registration, &meter).await?;
     if let Some(place) = &place {

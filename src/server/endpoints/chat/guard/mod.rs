@@ -78,6 +78,20 @@ impl Watch {
         Some(Box::new(Self { guard, context, configured, meter, record }))
     }
 
+    /// Checks before a model is asked that its answer will not be withheld because nobody pays for its verification.
+    pub(super) async fn check_budget(&self) -> Result<(), ApiError> {
+        if self.guard != Guard::Block {
+            return Ok(());
+        }
+        let now = self.context.app.clock.now();
+        match verify::check_budget(&self.configured.verifier, &self.meter, now).await {
+            Ok(()) => Ok(()),
+            Err(unpaid) => {
+                self.passed(Finding::failed(AnswerVerification::none(self.guard), unpaid.into())).map(drop)
+            }
+        }
+    }
+
     /// Has an answer verified, or the rest of a stream.
     ///
     /// # Errors
@@ -139,11 +153,16 @@ impl Watch {
             reason = registration.aborted() => return Err(reason.into()),
             finding = &mut work => self.finding(finding),
         };
+        Ok(json(&self.passed(finding)?))
+    }
+
+    /// What was found, if the answer may be given.
+    fn passed(&self, finding: Finding) -> Result<AnswerVerification, ApiError> {
         let reasons = &self.configured.gateway.block_on();
         if self.guard == Guard::Block && finding.report.is_blocked_by(reasons) {
             return Err(refusal(finding));
         }
-        Ok(json(&finding.report))
+        Ok(finding.report)
     }
 
     /// Starts to verify these texts. It ends when the handle is dropped.

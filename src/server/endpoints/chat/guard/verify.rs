@@ -76,10 +76,20 @@ fn job(verifier: &Verifier, text: &str, now: Time) -> Job {
     }
 }
 
-async fn one(verifier: &Verifier, job: Job, meter: &Meter) -> Result<Box<VerifyResponse>, Error> {
+/// Whether the account that `meter` books to can pay for the verification of a text, as far as can be told before there
+/// is one.
+pub(super) async fn check_budget(verifier: &Verifier, meter: &Meter, now: Time) -> Result<(), Error> {
+    check_budget_for(verifier, &job(verifier, "", now), meter).await
+}
+
+async fn check_budget_for(verifier: &Verifier, job: &Job, meter: &Meter) -> Result<(), Error> {
     // If that fails, so does the check.
     let _ = meter.load_spending().await;
-    if let Err(unpaid) = verifier.check_budget(&job, meter)
+    verifier.check_budget(job, meter)
+}
+
+async fn one(verifier: &Verifier, job: Job, meter: &Meter) -> Result<Box<VerifyResponse>, Error> {
+    if let Err(unpaid) = check_budget_for(verifier, &job, meter).await
         && !verifier.knows(&job, meter).await
     {
         return Err(unpaid);
