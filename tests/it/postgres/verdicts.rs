@@ -6,13 +6,13 @@ use std::time::Duration;
 use mk::api::Service;
 use mk::keys::apps;
 use mk::storage::DatabaseUrl;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::connect;
 use crate::support::panel::config;
 use crate::support::postgres::Postgres;
-use crate::support::provider::FakeProvider;
-use crate::support::server::{Setup, TestServer};
+use crate::support::provider::{FakeProvider, Reply};
+use crate::support::server::{Setup, TestServer, client};
 use crate::verdict_cache::{Caller, DAY, script};
 
 async fn server(postgres: &Postgres, provider: &FakeProvider) -> TestServer {
@@ -104,4 +104,31 @@ async fn a_table_that_is_locked_delays_a_verification_by_a_moment() {
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
     owner.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(caller.calls(&body).await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs PostgreSQL, which `cargo test` may not ask for; runs in .ci/run"]
+async fn an_answer_that_one_server_keeps_the_other_gives() {
+    let postgres = Postgres::start();
+    let provider = FakeProvider::start(|_| Reply::Text("Hi".to_owned())).await;
+    let (here, there) = (server(&postgres, &provider).await, server(&postgres, &provider).await);
+    let key = here.key(Service::Inference);
+    let mark = async |server: &TestServer, question: &str| {
+        let body = json!({"model": "fake/m", "messages": [{"role": "user", "content": question}]});
+        let request = client().post(format!("{}/inference/v1/chat/completions", server.base)).json(&body);
+        let answer = request.bearer_auth(&key).header("x-mk-cache", "1h").send().await.unwrap();
+        let mark = answer.headers()["x-mk-cache"].to_str().unwrap().to_owned();
+        assert_eq!(answer.json::<Value>().await.unwrap()["choices"][0]["message"]["content"], "Hi");
+        mark
+    };
+    assert_eq!(mark(&here, "Hello").await, "miss");
+    let app = here.app.clone();
+    tokio::task::spawn_blocking(move || app.flush_verdicts()).await.unwrap();
+    assert_eq!(mark(&there, "Hello").await, "hit");
+    assert_eq!(mark(&there, "Good morning").await, "miss");
+    // A row that cannot be read is none.
+    postgres.sql("mk", "UPDATE verdicts SET content = set_byte(content, 40, 0)");
+    let third = server(&postgres, &provider).await;
+    assert_eq!(mark(&third, "Hello").await, "miss");
+    assert_eq!(provider.requests().len(), 3);
 }
