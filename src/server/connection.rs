@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::TryFutureExt;
+use futures_util::future::Either;
 use http::{Method, Request};
 use hyper::body::Incoming as Body;
 use hyper::server::conn::{http1, http2};
@@ -56,75 +57,66 @@ enum CloseReason {
     PeerIdle,
 }
 
-/// Serves one connection until it ends, or until `closing` asks to answer the requests under way and close.
-pub(crate) async fn serve(
-    stream: TcpStream,
-    peer: SocketAddr,
-    routes: Routes,
-    context: Arc<ServerState>,
-    closing: watch::Receiver<()>,
-) {
+/// What a connection is served with.
+pub(crate) struct Terms {
+    pub(crate) peer: SocketAddr,
+    pub(crate) routes: Routes,
+    pub(crate) context: Arc<ServerState>,
+    /// Asks to answer the requests under way and close.
+    pub(crate) closing: watch::Receiver<()>,
+}
+
+/// Serves one connection until it ends, or is asked to close.
+pub(crate) async fn serve(stream: TcpStream, terms: &Terms) {
+    let Terms { peer, context, .. } = terms;
     // Otherwise Nagle's algorithm holds small frames back; a failure only costs speed.
     let _ = stream.set_nodelay(true);
     tcp_keepalive::configure(&stream, context.options.write_timeout);
     let (socket, watch) = socket::split(stream);
     let activity = Activity::new();
     let evicted = activity.clone();
-    let server = context.clone();
-    let _counted = server.app.metrics.http.connections.add_one();
-    let _listed = server.open_connections.add(activity.clone());
+    let _counted = context.app.metrics.http.connections.add_one();
+    let _listed = context.open_connections.add(activity.clone());
     let stream = WriteTimeout::new(socket, context.options.write_timeout, activity.clone());
     let monitor = Monitor { stalled: stream.stalled(), activity };
-    let mut shutdown = closing.clone();
     {
         let cut_off = pin!(async {
             tokio::select! {
                 () = watch.peer_left() => {}
                 () = evicted.evicted() => {
-                    server.app.metrics.http.count_evicted();
+                    context.app.metrics.http.count_evicted();
                     tracing::debug!(%peer, "connection closed to make room for others");
                 }
             }
         });
         tokio::select! {
             biased;
-            () = serve_stream(stream, monitor, peer, routes, context, closing) => {}
+            () = serve_stream(stream, monitor, terms) => {}
             () = PollOnWake::new(cut_off) => return,
         }
     }
+    let mut shutdown = terms.closing.clone();
     tokio::select! {
         () = watch.linger() => {}
         _ = shutdown.changed() => {}
     }
 }
 
-async fn serve_stream<S>(
-    stream: S,
-    monitor: Monitor,
-    peer: SocketAddr,
-    routes: Routes,
-    context: Arc<ServerState>,
-    closing: watch::Receiver<()>,
-) where
+fn serve_stream<S>(stream: S, monitor: Monitor, terms: &Terms) -> impl Future<Output = ()>
+where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    match context.options.tls.clone() {
-        None => serve_http1(stream, monitor, peer, routes, context, closing).await,
-        Some(tls) => Box::pin(serve_tls(tls, stream, monitor, peer, routes, context, closing)).await,
+    match terms.context.options.tls.clone() {
+        None => Either::Left(serve_http1(stream, monitor, terms)),
+        Some(tls) => Either::Right(Box::pin(serve_tls(tls, stream, monitor, terms))),
     }
 }
 
-async fn serve_tls<S>(
-    tls: Tls,
-    stream: S,
-    monitor: Monitor,
-    peer: SocketAddr,
-    routes: Routes,
-    context: Arc<ServerState>,
-    mut closing: watch::Receiver<()>,
-) where
+async fn serve_tls<S>(tls: Tls, stream: S, monitor: Monitor, terms: &Terms)
+where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let (peer, mut closing) = (terms.peer, terms.closing.clone());
     let accepting = Box::pin(tokio::time::timeout(HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream)));
     let accepted = tokio::select! {
         accepted = accepting => accepted,
@@ -135,29 +127,25 @@ async fn serve_tls<S>(
         return;
     };
     if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
-        Box::pin(serve_http2(stream, monitor.activity, peer, routes, context, closing)).await;
+        Box::pin(serve_http2(stream, monitor.activity, terms)).await;
     } else {
-        Box::pin(serve_http1(stream, monitor, peer, routes, context, closing)).await;
+        Box::pin(serve_http1(stream, monitor, terms)).await;
     }
 }
 
-async fn serve_http1<S>(
-    stream: S,
-    monitor: Monitor,
-    peer: SocketAddr,
-    routes: Routes,
-    context: Arc<ServerState>,
-    closing: watch::Receiver<()>,
-) where
+/// Not an `async fn`, which would store its arguments twice while it waits.
+fn serve_http1<S>(stream: S, monitor: Monitor, terms: &Terms) -> impl Future<Output = ()>
+where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let header_timeout = context.options.header_timeout;
+    let Terms { peer, routes, context, closing } = terms;
+    let (peer, header_timeout) = (*peer, context.options.header_timeout);
     let mut io = RewindIo::new(ReplaceHyperErrors::new(stream, peer, context.clone()));
     let Monitor { stalled, activity } = monitor;
-    let slot = ParkingSlot::new();
-    let (service_activity, service_slot) = (activity.clone(), slot.clone());
-    let mut service =
-        service_fn(move |request: Request<Body>| {
+    async move {
+        let slot = ParkingSlot::new();
+        let (service_activity, service_slot) = (activity.clone(), slot.clone());
+        let mut service = service_fn(move |request: Request<Body>| {
             let guard = service_activity.busy();
             let (slot, version) = (service_slot.clone(), request.version());
             let response = envelope::answer(request, peer, routes.clone(), context.clone());
@@ -166,69 +154,66 @@ async fn serve_http1<S>(
                 slot.wrap(response.map(|body| BusyUntilDone::new(body, guard)), version)
             }))
         });
-    let mut shutdown = closing.clone();
-    let mut closed = PollOnWake::new(Box::pin(async {
-        tokio::select! {
-            biased;
-            _ = shutdown.changed() => CloseReason::Shutdown,
-            () = activity.idle_for(header_timeout) => CloseReason::PeerIdle,
-        }
-    }));
-    let connection = loop {
-        let connection = http1::Builder::new()
-            // `closed` does it.
-            .header_read_timeout(None)
-            // Otherwise a caller who closes its sending side at once gets no response at all; `socket::PeerWatch`
-            // notices those who left.
-            .half_close(true)
-            .max_buf_size(MAX_HEAD_BYTES)
-            .serve_connection(io, service);
-        let mut connection = Box::pin(connection);
-        let parked = tokio::select! {
-            biased;
-            driven = slot.drive(connection.as_mut(), &stalled) => match driven {
-                Ok(parked) => parked,
-                Err(ended) => return log_end(peer, ended),
-            },
-            reason = &mut closed => match reason {
-                CloseReason::Shutdown => {
-                    connection.as_mut().graceful_shutdown();
-                    break connection;
-                }
-                CloseReason::PeerIdle => {
-                    tracing::debug!(%peer, "connection closed: no request in time");
-                    return;
-                }
-            },
+        let mut shutdown = closing.clone();
+        let mut closed = PollOnWake::new(Box::pin(async {
+            tokio::select! {
+                biased;
+                _ = shutdown.changed() => CloseReason::Shutdown,
+                () = activity.idle_for(header_timeout) => CloseReason::PeerIdle,
+            }
+        }));
+        let connection = loop {
+            let connection = http1::Builder::new()
+                // `closed` does it.
+                .header_read_timeout(None)
+                // Otherwise a caller who closes its sending side at once gets no response at all; `socket::PeerWatch`
+                // notices those who left.
+                .half_close(true)
+                .max_buf_size(MAX_HEAD_BYTES)
+                .serve_connection(io, service);
+            let mut connection = Box::pin(connection);
+            let parked = tokio::select! {
+                biased;
+                driven = slot.drive(connection.as_mut(), &stalled) => match driven {
+                    Ok(parked) => parked,
+                    Err(ended) => return log_end(peer, ended),
+                },
+                reason = &mut closed => match reason {
+                    CloseReason::Shutdown => {
+                        connection.as_mut().graceful_shutdown();
+                        break connection;
+                    }
+                    CloseReason::PeerIdle => {
+                        tracing::debug!(%peer, "connection closed: no request in time");
+                        return;
+                    }
+                },
+            };
+            // In a block of its own, as what lives while the future waits takes a place in it.
+            (io, service) = {
+                let http1::Parts { mut io, read_buf, service, .. } = Pin::into_inner(connection).into_parts();
+                io.rewind(&read_buf);
+                (io, service)
+            };
+            match parking::finish(io.stream(), parked).await {
+                Ok(true) if !closing.has_changed().unwrap_or(true) => {}
+                Ok(_) => return log_end(peer, io.stream().shutdown().await),
+                Err(cause) => return log_end(peer, Err(cause)),
+            }
         };
-        let parts = Pin::into_inner(connection).into_parts();
-        io = parts.io;
-        io.rewind(&parts.read_buf);
-        service = parts.service;
-        drop(parts.read_buf);
-        match parking::finish(io.stream(), parked).await {
-            Ok(true) if !closing.has_changed().unwrap_or(true) => {}
-            Ok(_) => return log_end(peer, io.stream().shutdown().await),
-            Err(cause) => return log_end(peer, Err(cause)),
+        tokio::select! {
+            ended = connection => log_end(peer, ended),
+            () = activity.idle_for(CLOSE_TIMEOUT) => tracing::debug!(%peer, "connection closed: idle"),
         }
-    };
-    tokio::select! {
-        ended = connection => log_end(peer, ended),
-        () = activity.idle_for(CLOSE_TIMEOUT) => tracing::debug!(%peer, "connection closed: idle"),
     }
 }
 
-async fn serve_http2<S>(
-    stream: S,
-    activity: Activity,
-    peer: SocketAddr,
-    routes: Routes,
-    context: Arc<ServerState>,
-    mut closing: watch::Receiver<()>,
-) where
+async fn serve_http2<S>(stream: S, activity: Activity, terms: &Terms)
+where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let options = context.options.clone();
+    let (peer, routes, context) = (terms.peer, terms.routes.clone(), terms.context.clone());
+    let (options, mut closing) = (context.options.clone(), terms.closing.clone());
     let service_activity = activity.clone();
     let service = service_fn(move |request: Request<Body>| {
         let (activity, guard) = (service_activity.clone(), service_activity.busy());
@@ -264,5 +249,20 @@ async fn serve_http2<S>(
 fn log_end(peer: SocketAddr, ended: Result<(), impl Display>) {
     if let Err(cause) = ended {
         tracing::debug!(%peer, %cause, "connection ended early");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With what its task adds, it must fit into the allocator's size class of 1,792: ten thousand connections may wait.
+    #[test]
+    fn the_future_of_a_connection_is_small() {
+        fn size<'a, F>(_: impl FnOnce(TcpStream, &'a Terms) -> F) -> usize {
+            size_of::<F>()
+        }
+        let size = size(serve) + size_of::<Terms>() + 144;
+        assert!(size <= 1792, "{size}");
     }
 }

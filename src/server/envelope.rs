@@ -110,7 +110,8 @@ mod tests {
         let (stream, peer) = listener.accept().await.unwrap();
         let (closing, closed) = tokio::sync::watch::channel(());
         let routes = Routes::only(context.clone(), panics);
-        tokio::spawn(connection::serve(stream, peer, routes, context, closed));
+        let terms = connection::Terms { peer, routes, context, closing: closed };
+        tokio::spawn(async move { connection::serve(stream, &terms).await });
         caller
             .write_all(b"GET / HTTP/1.1\r\nhost: a\r\nx-request-id: mine\r\n\r\n".repeat(2).as_slice())
             .await

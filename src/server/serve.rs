@@ -15,10 +15,11 @@ use tokio::time::{sleep, timeout};
 use warp::reply::Response;
 
 use super::background::tasks;
+use super::connection::{self, Terms};
 use super::in_flight::AbortReason;
+use super::reply;
 use super::routes::Routes;
 use super::state::{Options, ServerState};
-use super::{connection, reply};
 use crate::app::AppState;
 use crate::limits::LimitState;
 use crate::log_throttle::LogThrottle;
@@ -119,10 +120,11 @@ pub(super) async fn accept(
             }
         };
         let (routes, context, closing) = (routes.clone(), context.clone(), closing.subscribe());
+        let terms = Terms { peer, routes, context, closing };
         let task = async move {
             // Registered again, with the reactor of the worker's runtime.
             if let Ok(stream) = TcpStream::from_std(stream) {
-                connection::serve(stream, peer, routes, context, closing).await;
+                connection::serve(stream, &terms).await;
             }
             drop(permit);
         };

@@ -8,7 +8,7 @@ use tracing::debug;
 
 use super::cache::{self, Cache, Extraction, VerdictStore};
 use super::error::Error;
-use super::extraction::{self, Feed, Found, Statement};
+use super::extraction::{self, Changes, Feed, Found, Statement};
 use super::model_calls::call_queue::CallQueue;
 use super::model_calls::calls::{Calls, ModelClient, Task, from_now};
 use super::model_calls::outbox::Outbox;
@@ -234,7 +234,8 @@ impl Verifier {
             Work::Verify => statement.max_claims(settings),
             Work::Extract => 0,
         };
-        let (feed, changes) = Feed::new(asked_early);
+        let changes = Changes::default();
+        let feed = Feed::new(asked_early, changes.clone());
         let extraction_calls = calls;
         if job.work == Work::Extract {
             let extraction = extraction::extract(&extraction_calls, settings, &statement, &feed);
@@ -254,10 +255,11 @@ impl Verifier {
                 changes,
             },
             Some(cache) => {
-                let (panel, known) = mpsc::unbounded_channel();
+                let known = Changes::default();
+                let panel = known.clone();
                 let extraction = Box::pin(async move {
                     let end = extraction::extract(&extraction_calls, settings, &statement, &feed);
-                    cache::extract(cache, &statement, Extraction { end, changes }, panel).await
+                    cache::extract(cache, &statement, Extraction { end, changes }, &panel).await
                 });
                 Source { extraction, changes: known }
             }

@@ -190,6 +190,8 @@ impl Desk<'_> {
         }
         skipped.sort_by_key(|part| part.range.as_ref().map_or(usize::MAX, |range| range.start));
         skipped.dedup();
+        // They stay for as long as the panel is asked.
+        kept.shrink_to_fit();
         let coverage = self.coverage(&kept, &skipped);
         let skipped = skipped.into_iter().filter_map(|part| self.statement.reported(part)).collect();
         Found { claims: kept, skipped, audited, coverage, cached: false }

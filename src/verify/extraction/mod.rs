@@ -23,7 +23,7 @@ mod review;
 mod section;
 mod statement;
 
-pub(super) use feed::{Change, Feed};
+pub(super) use feed::{Change, Changes, Feed, Step};
 pub(super) use merge::{Found, extract};
 pub(super) use statement::Statement;
 

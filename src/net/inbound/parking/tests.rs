@@ -51,7 +51,8 @@ async fn serve() -> (TcpStream, mpsc::UnboundedReceiver<mpsc::UnboundedSender<Ch
     let (stream, peer) = listener.accept().await.unwrap();
     let (closing, closed) = watch::channel(());
     let routes = Routes::only(context.clone(), routes.boxed());
-    tokio::spawn(connection::serve(stream, peer, routes, context, closed));
+    let terms = connection::Terms { peer, routes, context, closing: closed };
+    tokio::spawn(async move { connection::serve(stream, &terms).await });
     (caller, feeds, closing)
 }
 

@@ -21,7 +21,6 @@ use std::time::Instant;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::sleep;
 
 use self::order::option_order;
@@ -36,7 +35,7 @@ use crate::usage::Purpose;
 use crate::verify::Job;
 use crate::verify::claim::Claim;
 use crate::verify::error::Error;
-use crate::verify::extraction::{Change, Found};
+use crate::verify::extraction::{Changes, Found, Step};
 use crate::verify::model_calls::calls::{Calls, IfLimited, from_now};
 use crate::verify::model_calls::outbox::Outbox;
 use crate::verify::prompts::{self, Fences};
@@ -51,7 +50,7 @@ pub(in crate::verify) struct Panel<'a> {
 
 /// A claim that is asked about.
 struct Asked {
-    claim: Claim,
+    claim: Arc<Claim>,
     /// Whether its votes are no longer needed: it was taken back, or those still to come could not change the outcome.
     given_up: AtomicBool,
     /// From its first vote to its report.
@@ -59,7 +58,7 @@ struct Asked {
 }
 
 impl Asked {
-    fn new(claim: Claim, mut span: Span) -> Self {
+    fn new(claim: Arc<Claim>, mut span: Span) -> Self {
         if span.is_recorded() {
             span.set("mk.claim.id", claim.id.clone());
             if span.captures() {
@@ -105,7 +104,7 @@ pub(in crate::verify) struct Source<'a> {
     /// Boxed, and dropped when it is done, as the panel, for which most of a run waits, needs less memory.
     pub(in crate::verify) extraction: BoxFuture<'a, Result<Found, Error>>,
     /// What the extraction tells before.
-    pub(in crate::verify) changes: UnboundedReceiver<Change>,
+    pub(in crate::verify) changes: Changes,
 }
 
 impl Panel<'_> {
@@ -120,7 +119,7 @@ impl Panel<'_> {
         outbox: &mut Outbox<'_>,
         mut deadline: Pin<&mut impl Future<Output = ()>>,
     ) -> Result<(Vec<ClaimResult>, Found), Error> {
-        let Source { extraction, mut changes } = source;
+        let Source { extraction, changes } = source;
         let (mut extraction, mut found) = (Some(extraction), Found::default());
         let mut results = PanelResults::new(self);
         let mut patience = pin!(sleep(self.calls.model_timeout));
@@ -140,24 +139,27 @@ impl Panel<'_> {
                     break;
                 }
                 () = outbox.flush(), if !outbox.is_empty() => {}
-                Some(change) = changes.recv(), if extraction.is_some() => {
-                    if let Some(at) = results.change(change) {
-                        open.extend(ask_all(&results.asked, at));
-                    }
-                }
-                end = done(&mut extraction), if extraction.is_some() => {
-                    extraction = None;
-                    found = end?;
-                    while let Ok(change) = changes.try_recv() {
+                step = next_step(&mut extraction, &changes), if extraction.is_some() => {
+                    let told = match step {
+                        Step::Changes(told) => told,
+                        Step::End(end) => {
+                            extraction = None;
+                            found = end?;
+                            changes.take()
+                        }
+                    };
+                    for change in told {
                         if let Some(at) = results.change(change) {
                             open.extend(ask_all(&results.asked, at));
                         }
                     }
-                    for at in results.list(&mut found, outbox) {
-                        open.extend(ask_all(&results.asked, at));
+                    if extraction.is_none() {
+                        for at in results.list(&mut found, outbox) {
+                            open.extend(ask_all(&results.asked, at));
+                        }
+                        is_patient = true;
+                        patience.as_mut().reset(from_now(self.calls.model_timeout));
                     }
-                    is_patient = true;
-                    patience.as_mut().reset(from_now(self.calls.model_timeout));
                 }
                 () = &mut patience, if is_patient => {
                     is_patient = false;
@@ -224,10 +226,13 @@ impl Panel<'_> {
     }
 }
 
-/// Waits for the end of the extraction.
-async fn done(extraction: &mut Option<BoxFuture<'_, Result<Found, Error>>>) -> Result<Found, Error> {
+/// What the extraction does next.
+async fn next_step(
+    extraction: &mut Option<BoxFuture<'_, Result<Found, Error>>>,
+    changes: &Changes,
+) -> Step<Result<Found, Error>> {
     match extraction {
-        Some(extraction) => extraction.await,
+        Some(extraction) => changes.follow(extraction.as_mut()).await,
         None => std::future::pending().await,
     }
 }

@@ -31,9 +31,9 @@ pub(super) struct PanelResults<'a> {
     /// Parallel to `asked`: the claims' positions in the list, once there is one.
     positions: Vec<Option<usize>>,
     /// By position in the list: the claims, as the extraction leaves them.
-    claims: Vec<Claim>,
-    /// By position in the list.
-    results: Vec<Option<ClaimResult>>,
+    claims: Vec<Arc<Claim>>,
+    /// By position in the list. Boxed, as most of the time there is none.
+    results: Vec<Option<Box<ClaimResult>>>,
     /// Claims that are settled but not reported, by their order in `asked`: nothing is until there is a list, and no
     /// model has answered any claim yet: they are reported after the first answer, or never, as a verification without
     /// any answer ends in an error.
@@ -67,9 +67,9 @@ impl<'a> PanelResults<'a> {
     /// Follows the extraction. Returns the claim that is to be asked about, if it is a new one.
     pub(super) fn change(&mut self, change: Change) -> Option<usize> {
         match change {
-            Change::Ask(claim) => Some(self.add(*claim, Ballot::new(self.panel.roster))),
+            Change::Ask(claim) => Some(self.add(claim, Ballot::new(self.panel.roster))),
             Change::Known(claim, answers) => {
-                self.add(*claim, Ballot::cached(self.panel.roster, answers));
+                self.add(claim, Ballot::cached(self.panel.roster, answers));
                 None
             }
             Change::Withdraw(id) => {
@@ -79,7 +79,7 @@ impl<'a> PanelResults<'a> {
         }
     }
 
-    fn add(&mut self, claim: Claim, ballot: Ballot<'a>) -> usize {
+    fn add(&mut self, claim: Arc<Claim>, ballot: Ballot<'a>) -> usize {
         self.asked.push(Arc::new(Asked::new(claim, self.panel.calls.meter.span("claim"))));
         self.ballots.push(ballot);
         self.positions.push(None);
@@ -91,24 +91,28 @@ impl<'a> PanelResults<'a> {
     pub(super) fn list(&mut self, found: &mut Found, outbox: &mut Outbox<'_>) -> Vec<usize> {
         let job = self.panel.job;
         outbox.push(Event::ClaimsExtracted(found.listed(job)));
-        self.claims = std::mem::take(&mut found.claims);
-        self.results = vec![None; self.claims.len()];
+        let claims = std::mem::take(&mut found.claims);
+        self.results = vec![None; claims.len()];
         let models = if job.model_progress {
             self.panel.roster.models().map(str::to_owned).collect()
         } else {
             Vec::new()
         };
-        outbox.push(Event::VerifyingClaims(VerifyingClaims { total_claims: self.claims.len(), models }));
+        outbox.push(Event::VerifyingClaims(VerifyingClaims { total_claims: claims.len(), models }));
         let asked = self.asked.iter().enumerate().filter(|(_, asked)| !asked.is_given_up());
         let known: HashMap<String, usize> = asked.map(|(at, asked)| (asked.claim.id.clone(), at)).collect();
         let mut new = Vec::new();
-        for position in 0..self.claims.len() {
-            let claim = self.claims[position].clone();
+        self.claims.reserve_exact(claims.len());
+        for (position, claim) in claims.into_iter().enumerate() {
             outbox.push(Event::VerifyingClaim(VerifyingClaim {
                 claim_index: position,
                 claim: claim.text.clone(),
             }));
-            let at = known.get(&claim.id).copied().unwrap_or_else(|| {
+            let asked = known.get(&claim.id).copied();
+            let same = asked.map(|at| self.asked[at].claim.clone()).filter(|asked| **asked == claim);
+            let claim = same.unwrap_or_else(|| Arc::new(claim));
+            self.claims.push(claim.clone());
+            let at = asked.unwrap_or_else(|| {
                 let at = self.add(claim, Ballot::new(self.panel.roster));
                 new.push(at);
                 at
@@ -203,7 +207,7 @@ impl<'a> PanelResults<'a> {
         }
         self.report(outbox);
         if self.unreported.is_empty() {
-            return Ok(self.results.into_iter().flatten().collect());
+            return Ok(self.results.into_iter().flatten().map(|result| *result).collect());
         }
         let failure = most_frequent_failure(self.ballots.iter().flat_map(Ballot::failures));
         Err(failure.map_or(Error::Unconfigured, |(failure, provider)| Error::NoAnswers { failure, provider }))
@@ -217,13 +221,13 @@ impl<'a> PanelResults<'a> {
         }
         for at in self.unreported.drain(..) {
             let Some(position) = self.positions[at] else { continue };
-            let result = self.ballots[at].result(&self.claims[position], self.panel.job);
+            let result = Box::new(self.ballots[at].result(&self.claims[position], self.panel.job));
             outbox.push(Event::ClaimVerified(ClaimVerified {
                 claim_index: position,
                 assessment: result.assessment,
                 consensus_answer: result.consensus_answer.clone(),
                 model_answers: result.model_answers.clone(),
-                result: self.panel.job.model_progress.then(|| Box::new(result.clone())),
+                result: self.panel.job.model_progress.then(|| result.clone()),
             }));
             self.asked[at].end_span(result.assessment.as_str());
             self.results[position] = Some(result);
