@@ -1,5 +1,7 @@
 //! What a response repeats of its request: the parameters that an SDK's models of a response have.
 
+use memchr::memchr2;
+
 use crate::inference::Fields;
 use crate::json::fields::write_field;
 
@@ -42,6 +44,10 @@ impl Echo {
                 // One of the two that cannot be had otherwise.
                 let given = fields.non_null(name).filter(|_| !matches!(*name, "service_tier" | "truncation"));
                 write_field(&mut out, name, given.map_or(*default, |value| value.get()));
+            }
+            // Between the parts of a value; they would end the line that an event's data are.
+            if memchr2(b'\n', b'\r', &out).is_some() {
+                out.retain(|byte| !matches!(byte, b'\n' | b'\r'));
             }
             String::from_utf8(out).unwrap_or_default()
         };

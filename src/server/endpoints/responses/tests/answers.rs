@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::events::Events;
 use super::super::request::Translated;
 use super::super::response::{self, Response};
-use super::translated;
+use super::{OPENAI, translate, translated};
 use crate::server::endpoints::chat::stream::Transcoder;
 use crate::server::reply::{ApiError, ErrorCode};
 
@@ -83,6 +83,24 @@ fn a_whole_answer_is_a_response() {
         (&response["tools"], &response["temperature"], &response["error"]),
         (&tools, &json!(0.5), &Value::Null)
     );
+}
+
+#[test]
+fn what_is_repeated_of_a_request_stays_on_one_line() {
+    let body = "{\"model\": \"a/b\", \"input\": \"Hi\", \"metadata\": {\n  \"a\": \"b\\nc\"\r\n}, \"tools\": [\r\n]}";
+    let Translated { echo, names, .. } = translate(body.as_bytes(), false, |_| OPENAI).unwrap();
+    let mut events = Events::new(Response::new(echo, "a/b", 7), names);
+    let mut out = Vec::new();
+    events.chunks(b"data: [DONE]\n\n", &mut out);
+    let text = String::from_utf8(out).unwrap();
+    for frame in text.split_terminator("\n\n") {
+        let (_, data) = frame.split_once("\ndata: ").unwrap();
+        assert!(!data.contains(['\n', '\r']), "{data}");
+        let event: Value = serde_json::from_str(data).unwrap();
+        if let Some(response) = event.get("response") {
+            assert_eq!(response["metadata"], json!({"a": "b\nc"}));
+        }
+    }
 }
 
 #[test]
