@@ -3,7 +3,10 @@
 //!
 //! Such a request asks for one choice. Texts stay the bytes they are.
 
+use std::borrow::Cow;
+
 use crate::inference::{Json, Reader};
+use crate::json::raw;
 
 /// The fields that are read.
 const FIELDS: [&str; 5] = ["id", "created", "model", "choices", "usage"];
@@ -86,6 +89,23 @@ impl<'a> Said<'a> {
     fn read(reader: &mut Reader<'a>) -> Option<Self> {
         let [content, thoughts, other_thoughts, refusal, annotations, images, calls] = reader.fields(SAID)?;
         Some(Self { content, thoughts: thoughts.or(other_thoughts), refusal, annotations, images, calls })
+    }
+}
+
+/// The id of a call, as a JSON string: a new one where a server gives none or an empty one, as clients tell by it which
+/// result belongs to which call.
+pub(in crate::server) fn call_id(id: Option<Json<'_>>) -> Cow<'_, str> {
+    let given = id.filter(|id| id.is_string() && id.get() != "\"\"");
+    given.map_or_else(|| raw::string(&crate::id::new("call")).into(), |id| id.get().into())
+}
+
+/// The arguments of a call, or a piece of them, as the inside of a string. Some servers send the object itself.
+pub(in crate::server) fn arguments(value: Option<Json<'_>>) -> Cow<'_, str> {
+    match value {
+        Some(object) if object.is_object() => {
+            raw::value(&raw::string(object.get())).map_or("", raw::inside).to_owned().into()
+        }
+        text => text.map_or("", raw::inside).into(),
     }
 }
 

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::inference::Json;
 use crate::json::fields::{begin_element, write_field, write_number_field, write_string_field};
 use crate::json::raw;
-use crate::server::endpoints::chat::given::{Choice, Given, Said};
+use crate::server::endpoints::chat::given::{self, Choice, Given, Said};
 
 /// The fields of the usage of a chat completion. Those in the middle have the names that some providers give to tokens
 /// that were read from a cache.
@@ -23,6 +23,9 @@ const USAGE: [&str; 9] = [
     "cache_read_input_tokens",
     "cache_creation_input_tokens",
 ];
+
+/// The finish reasons of an answer that may end within the arguments of a call.
+const CUT: [&str; 2] = ["\"length\"", "\"content_filter\""];
 
 /// The tokens that an answer took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -166,15 +169,16 @@ pub(super) fn message(completion: &[u8], shows_thinking: bool, stop_sequences: &
     let mut out = Vec::with_capacity(completion.len() + 256);
     out.push(b'{');
     write_head(&id?.string()?, model.map_or("null", Json::get), &mut out);
-    let has_calls = write_content(choice.said.as_ref()?, shows_thinking, &mut out)?;
+    let is_cut = choice.finish.is_some_and(|finish| CUT.contains(&finish.get()));
+    let has_calls = write_content(choice.said.as_ref()?, (shows_thinking, is_cut), &mut out)?;
     Stop::read(&choice, has_calls, stop_sequences)?.write(&mut out);
     usage.map(Usage::read).unwrap_or_default().write(&mut out);
     out.push(b'}');
     Some(out.into())
 }
 
-/// Writes the blocks of a message; returns whether tools are called.
-fn write_content(said: &Said<'_>, shows_thinking: bool, out: &mut Vec<u8>) -> Option<bool> {
+/// Writes the blocks of a message, which may have been cut off; returns whether tools are called.
+fn write_content(said: &Said<'_>, (shows_thinking, is_cut): (bool, bool), out: &mut Vec<u8>) -> Option<bool> {
     write_field(out, "content", "[");
     if let Some(thoughts) = raw::said(said.thoughts).filter(|_| shows_thinking) {
         out.extend_from_slice(b"{\"type\":\"thinking\"");
@@ -195,21 +199,23 @@ fn write_content(said: &Said<'_>, shows_thinking: bool, out: &mut Vec<u8>) -> Op
     }
     let calls = said.calls.and_then(Json::items).unwrap_or_default();
     for call in &calls {
-        write_call(*call, out)?;
+        write_call(*call, is_cut, out)?;
     }
     out.push(b']');
     Some(!calls.is_empty())
 }
 
-fn write_call(call: Json<'_>, out: &mut Vec<u8>) -> Option<()> {
+fn write_call(call: Json<'_>, is_cut: bool, out: &mut Vec<u8>) -> Option<()> {
     let [id, function] = call.fields(["id", "function"])?;
     let [name, arguments] =
         function.and_then(|function| function.fields(["name", "arguments"])).unwrap_or_default();
     begin_element(out);
     out.extend_from_slice(b"{\"type\":\"tool_use\"");
-    write_field(out, "id", id.map_or("null", Json::get));
+    write_field(out, "id", &given::call_id(id));
     write_field(out, "name", name.map_or("null", Json::get));
-    write_field(out, "input", &input(arguments)?);
+    // Of half of the arguments nothing is told: who acts on them must not act on what was not meant.
+    let input = input(arguments).or_else(|| is_cut.then_some("{}".into()))?;
+    write_field(out, "input", &input);
     out.push(b'}');
     Some(())
 }
@@ -281,6 +287,33 @@ mod tests {
         }
         assert_eq!(message_of(&text, "stop", false).unwrap()["stop_sequence"], "END");
         assert_eq!(Stop::new("stop", false, Some("other"), &[]).reason, "end_turn");
+    }
+
+    #[test]
+    fn a_call_without_an_id_gets_one() {
+        for id in [json!(null), json!(""), json!(7)] {
+            let call = json!({"id": id, "function": {"name": "f", "arguments": "{}"}});
+            let answer = message_of(&json!({"tool_calls": [call, call]}), "tool_calls", false).unwrap();
+            let ids = [0, 1].map(|at: usize| answer["content"][at]["id"].as_str().unwrap_or_default());
+            assert!(ids[0].starts_with("call_") && ids[0] != ids[1], "{answer}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_the_end_cuts_off_has_no_arguments() {
+        let calls = json!([
+            {"id": "a", "function": {"name": "f", "arguments": "{\"a\":1}"}},
+            {"id": "b", "function": {"name": "f", "arguments": "{\"a\":\"half"}},
+        ]);
+        for (finish, reason) in [("length", "max_tokens"), ("content_filter", "refusal")] {
+            let answer = message_of(&json!({"content": "hi", "tool_calls": calls}), finish, false).unwrap();
+            assert_eq!(answer["stop_reason"], reason);
+            assert_eq!(answer["content"][1]["input"], json!({"a": 1}));
+            assert_eq!(
+                answer["content"][2],
+                json!({"type": "tool_use", "id": "b", "name": "f", "input": {}})
+            );
+        }
     }
 
     #[test]

@@ -139,24 +139,18 @@ impl Events {
             }
             self.close(out);
             self.last_call = Some(number);
-            let [id, name] = [id?, name?];
-            if !id.is_string() || !name.is_string() {
-                return None;
-            }
+            let name = name.filter(|name| name.is_string())?;
             self.start(Block::Call(number), out, |out| {
                 out.extend_from_slice(b"{\"type\":\"tool_use\"");
-                write_field(out, "id", id.get());
+                write_field(out, "id", &given::call_id(id));
                 write_field(out, "name", name.get());
                 out.extend_from_slice(b",\"input\":{}}");
             });
         }
-        let piece = match arguments {
-            // Some servers send the object itself.
-            Some(whole) if whole.is_object() => raw::string(whole.get()),
-            Some(piece) if raw::said(arguments).is_some() => piece.get().to_owned(),
-            _ => return Some(()),
-        };
-        self.delta_of("input_json_delta", out, |out| write_field(out, "partial_json", &piece));
+        let piece = given::arguments(arguments);
+        if !piece.is_empty() {
+            self.delta_of("input_json_delta", out, |out| raw::write_quoted(out, "partial_json", &piece));
+        }
         Some(())
     }
 
@@ -347,6 +341,17 @@ mod tests {
             (&got[15]["usage"]["input_tokens"], &got[15]["usage"]["output_tokens"]),
             (&json!(9), &json!(3))
         );
+    }
+
+    #[test]
+    fn a_call_without_an_id_gets_one() {
+        for id in [Value::Null, json!("")] {
+            let call = |number: u64| json!({"tool_calls": [{"index": number, "id": id, "function": {"name": "f", "arguments": {"a": 1}}}]});
+            let got = events(&[chunk(&call(0), &Value::Null), chunk(&call(1), &Value::Null)]);
+            let ids = [1, 4].map(|at: usize| got[at]["content_block"]["id"].as_str().unwrap_or_default());
+            assert!(ids[0].starts_with("call_") && ids[0] != ids[1], "{got:?}");
+            assert_eq!(got[2]["delta"]["partial_json"], "{\"a\":1}");
+        }
     }
 
     #[test]

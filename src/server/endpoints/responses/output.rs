@@ -8,7 +8,7 @@ use crate::inference::{Json, Reader};
 use crate::json::fields::{write_field, write_string_field};
 use crate::json::raw;
 use crate::server::endpoints::chat::compose::EXTRA_CONTENT;
-use crate::server::endpoints::chat::given::Said;
+use crate::server::endpoints::chat::given::{self, Said};
 
 /// An item of an answer.
 #[derive(Debug)]
@@ -161,9 +161,7 @@ impl FunctionCall {
         let [id, function, extra] = call.fields(["id", "function", EXTRA_CONTENT])?;
         let [name, arguments] = function?.fields(["name", "arguments"])?;
         let tool = names.tool(&name.and_then(Json::string).unwrap_or_default());
-        let id = id.filter(|id| id.is_string() && id.get() != "\"\"");
-        let id = id.map_or_else(|| raw::string(&crate::id::new("call")), |id| id.get().to_owned());
-        let arguments = arguments.map_or("", raw::inside).to_owned();
+        let (id, arguments) = (given::call_id(id).into_owned(), given::arguments(arguments).into_owned());
         Some(Self { id, tool, arguments, extra: extra.map(|extra| extra.get().to_owned()) })
     }
 

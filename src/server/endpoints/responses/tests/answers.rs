@@ -86,6 +86,21 @@ fn a_whole_answer_is_a_response() {
 }
 
 #[test]
+fn arguments_that_are_the_object_itself_are_those_of_a_string() {
+    let call = |name: &str, arguments: Value| json!({"index": 0, "id": "c", "function": {"name": name, "arguments": arguments}});
+    for (call, field, expected) in [
+        (call("agents__close", json!({"id": "a\"b"})), "arguments", "{\"id\":\"a\\\"b\"}"),
+        (call("patch", json!({"input": "+a\n"})), "input", "+a\n"),
+    ] {
+        let message = json!({"role": "assistant", "content": null, "tool_calls": [call]});
+        let response = whole(&json!({"finish_reason": "tool_calls", "message": message}));
+        assert_eq!(response["output"][0][field], expected);
+        let events = events(&[json!({"tool_calls": [call]})], Some("tool_calls"));
+        assert_eq!(events.last().unwrap()["response"]["output"][0][field], expected);
+    }
+}
+
+#[test]
 fn what_is_repeated_of_a_request_stays_on_one_line() {
     let body = "{\"model\": \"a/b\", \"input\": \"Hi\", \"metadata\": {\n  \"a\": \"b\\nc\"\r\n}, \"tools\": [\r\n]}";
     let Translated { echo, names, .. } = translate(body.as_bytes(), false, |_| OPENAI).unwrap();
