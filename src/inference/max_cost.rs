@@ -48,8 +48,9 @@ pub(super) fn max_completion_tokens(
     if request.is_for_embeddings() {
         return Some(0);
     }
-    // Providers differ in which of the first two names they honour; the last one is that of Responses.
-    let limits = ["max_tokens", "max_completion_tokens", "max_output_tokens"].into_iter();
+    // Providers differ in which of the two names they honour. That of Responses limits nothing in a chat completion.
+    let of_responses = request.native.as_ref().map(|_| "max_output_tokens");
+    let limits = ["max_tokens", "max_completion_tokens"].into_iter().chain(of_responses);
     let limit = limits.filter_map(|name| request.fields.read::<u64>(name)).max();
     let each = max_answer_tokens(limit, provider.max_output_tokens(model))?;
     Some(each.saturating_mul(u64::from(request.choices)))
@@ -137,6 +138,8 @@ mod tests {
         check("gpt-5.4-mini", r#"{"max_tokens":100}"#, 3, 300);
         check("gpt-5.4-mini", r#"{"max_tokens":4294967295}"#, 1, 128_000);
         check("unknown", r#"{"max_tokens":10,"max_completion_tokens":20}"#, 1, 20);
+        // No limit of a chat completion.
+        check("unknown", r#"{"max_output_tokens":1}"#, 1, DEFAULT_MAX_ANSWER_TOKENS);
     }
 
     #[test]
