@@ -10,7 +10,7 @@ use bytes::Bytes;
 use super::echo::Echo;
 use super::items::Messages;
 use super::tools::{Choice, Names, Tools};
-use crate::inference::{Fields, Json, Takes};
+use crate::inference::{Effort, Fields, Json, Takes};
 use crate::json::fields::{write_field, write_field_escaped, write_string_field};
 use crate::server::endpoints::chat::compose::write_given;
 use crate::server::endpoints::chat::{self, MAX_TOKENS, Told, invalid, missing};
@@ -95,7 +95,7 @@ pub(super) fn of(
     takes: impl FnOnce(&str) -> Takes,
 ) -> Result<Translated, ApiError> {
     // To find that out takes a tenth of the translation.
-    let is_tuned = fields.non_null("reasoning").or_else(|| fields.non_null("text")).is_some();
+    let is_tuned = ["reasoning", "text", "tools"].iter().any(|name| fields.non_null(name).is_some());
     let model = fields.get("model").and_then(Json::string).filter(|_| is_tuned);
     let takes = model.map(|model| takes(&model)).unwrap_or_default();
     refuse_state(fields)?;
@@ -265,6 +265,9 @@ fn reasoning(
         if told.is_none_or(|told| told == "none" && wanted != told) {
             left_out.push("reasoning.effort".to_owned());
         }
+    } else if has_tools && takes.least_effort.is_some() && !takes.thinks_with_tools {
+        // The newest of these models think unless told not to, and then refuse the tools.
+        write_string_field(out, "reasoning_effort", Effort::None.as_str());
     }
     // What a model shows of its reasoning is given in any case.
     left_out.extend(summary.map(|_| "reasoning.summary".to_owned()));

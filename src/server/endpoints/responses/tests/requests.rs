@@ -142,6 +142,7 @@ fn tools_are_functions_whatever_their_type() {
         ],
         "tool_choice": "required",
         "parallel_tool_calls": false,
+        "reasoning_effort": "none",
     });
     assert_eq!(chat(&body), expected);
     let mut body = body;
@@ -229,6 +230,9 @@ fn what_tunes_an_answer_is_told_to_models_that_take_it() {
     for (takes, tools, wanted, told, left_out) in [
         (OPENAI, Value::Null, "xhigh", "xhigh low", "reasoning.summary"),
         (OPENAI, tools.clone(), "high", "none low", "reasoning.effort reasoning.summary"),
+        (OPENAI, tools.clone(), "", "none low", "reasoning.summary"),
+        (claude, tools.clone(), "", "- -", "text.verbosity reasoning.summary"),
+        (older_claude, tools.clone(), "", "- -", "text.verbosity reasoning.summary"),
         (older_claude, tools.clone(), "medium", "- -", "text.verbosity reasoning.effort reasoning.summary"),
         (claude, tools.clone(), "xhigh", "xhigh -", "text.verbosity reasoning.summary"),
         (gemini, tools.clone(), "xhigh", "high -", "text.verbosity reasoning.summary"),
@@ -237,7 +241,7 @@ fn what_tunes_an_answer_is_told_to_models_that_take_it() {
     ] {
         let body = json!({
             "model": "a/b", "input": "Hi", "tools": tools, "text": {"verbosity": "low"},
-            "reasoning": {"effort": wanted, "summary": "auto"},
+            "reasoning": {"effort": Some(wanted).filter(|wanted| !wanted.is_empty()), "summary": "auto"},
         });
         let translated = translate(body.to_string().as_bytes(), false, |_| takes).unwrap();
         let chat: Value = serde_json::from_slice(&translated.body).unwrap();
