@@ -23,7 +23,7 @@ const OWN_FIELDS: [&str; 8] =
 
 /// Whether two names are the same to decoders that ignore case, such as Go's, which also folds the long s and the
 /// Kelvin sign (<https://pkg.go.dev/encoding/json#Unmarshal>).
-pub(super) fn is_same_but_for_case(name: &str, known: &str) -> bool {
+pub(in crate::server::endpoints) fn is_same_but_for_case(name: &str, known: &str) -> bool {
     // The Kelvin sign takes three bytes.
     let may_fold = !name.is_ascii() && name.len() <= 3 * known.len();
     name.eq_ignore_ascii_case(known)

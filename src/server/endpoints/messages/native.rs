@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::events::{PING, write_error};
 use crate::inference::{Fields, Json};
+use crate::server::endpoints::chat::request::is_same_but_for_case;
 use crate::server::endpoints::chat::stream::Transcoder;
 use crate::server::reply::ApiError;
 
@@ -53,8 +54,12 @@ fn is_plain(fields: &Fields<'_>) -> bool {
 /// Whether the types of all of these begin with one of `begins`, if they have one.
 fn all_begin(list: Option<Json<'_>>, begins: &[&str]) -> bool {
     let begins = |item: Json<'_>| {
-        let Some([kind]) = item.fields(["type"]) else { return false };
-        kind.is_none_or(|kind| {
+        let Ok(fields) = Fields::parse(item.get()) else { return false };
+        // A provider that reads names in any case may read another type.
+        if fields.iter().any(|(name, _)| name != "type" && is_same_but_for_case(name, "type")) {
+            return false;
+        }
+        fields.non_null("type").is_none_or(|kind| {
             kind.string().is_some_and(|kind| begins.iter().any(|begin| kind.starts_with(begin)))
         })
     };
@@ -98,6 +103,7 @@ mod tests {
             r#"{"mcp_servers":[]}"#,
             r#"{"tools":[{"name":"a"},{"type":"web_search_20250305"}]}"#,
             r#"{"tools":[{"type":7}]}"#,
+            r#"{"tools":[{"type":"custom","name":"a","Type":"web_search_20250305"}]}"#,
             r#"{"tools":{}}"#,
             r#"{"context_management":{"edits":[{"type":"compact_20260112"}]}}"#,
             r#"{"context_management":[]}"#,

@@ -9,6 +9,7 @@ use super::request;
 use crate::inference::{Fields, Json, Reader};
 use crate::json::fields::{write_field, write_field_escaped, write_string_field};
 use crate::json::raw;
+use crate::server::endpoints::chat::request::is_same_but_for_case;
 use crate::server::endpoints::chat::stream::Transcoder;
 use crate::server::reply::ApiError;
 
@@ -61,7 +62,7 @@ fn run_here(tools: Json<'_>) -> bool {
             let Some([kind, inner]) = tool.fields(["type", "tools"]) else { return false };
             // A provider that reads names in any case may read another type, or other tools.
             let is_other = |name: &str| {
-                ["type", "tools"].iter().any(|known| name != *known && name.eq_ignore_ascii_case(known))
+                ["type", "tools"].iter().any(|known| name != *known && is_same_but_for_case(name, known))
             };
             if Fields::parse(tool.get()).map_or(true, |fields| fields.iter().any(|(name, _)| is_other(name)))
             {
@@ -146,6 +147,7 @@ mod tests {
             r#"{"tools":[{"type":"function"},{"type":"web_search"}]}"#,
             r#"{"tools":[{"type":"namespace","tools":[{"type":"image_generation"}]}]}"#,
             r#"{"tools":[{"type":"function","Type":"web_search"}]}"#,
+            r#"{"tools":[{"type":"namespace","tool\u017f":[{"type":"web_search"}]}]}"#,
             r#"{"tools":{}}"#,
         ] {
             assert!(!passes(charged, true) && passes(charged, false), "{charged}");
@@ -155,6 +157,7 @@ mod tests {
             r#"{"store":true}"#,
             r#"{"STORE":true}"#,
             r#"{"Background":1}"#,
+            r#"{"\u017ftore":true}"#,
         ] {
             assert!(!passes(stored, false), "{stored}");
         }

@@ -13,6 +13,7 @@ use super::tools::{Choice, Names, Tools};
 use crate::inference::{Effort, Fields, Json, Takes};
 use crate::json::fields::{write_field, write_field_escaped, write_string_field};
 use crate::server::endpoints::chat::compose::write_given;
+use crate::server::endpoints::chat::request::is_same_but_for_case;
 use crate::server::endpoints::chat::{self, MAX_TOKENS, Told, invalid, missing};
 use crate::server::reply::{ApiError, ErrorCode};
 
@@ -184,7 +185,7 @@ pub(super) fn refuse_state(fields: &Fields<'_>) -> Result<(), ApiError> {
     };
     // Servers that read names in any case would read these as well.
     let is_in_other_case =
-        |name: &str| STATE.iter().any(|known| name != *known && name.eq_ignore_ascii_case(known));
+        |name: &str| STATE.iter().any(|known| name != *known && is_same_but_for_case(name, known));
     if let Some((name, _)) = fields.iter().find(|(name, _)| is_in_other_case(name)) {
         return refuse(name, "leave it out");
     }
