@@ -170,14 +170,18 @@ impl Tools {
         }
         let tools = tools.ok_or_else(|| missing("tool_choice.tools"))?;
         let items = list(tools, "tool_choice.tools")?;
-        let mut allowed = Vec::with_capacity(items.len());
+        let (mut allowed, mut demanded) = (Vec::with_capacity(items.len()), None);
         for (index, tool) in items.into_iter().enumerate() {
             let named = tool.fields(["type"]).and_then(|[kind]| kind?.string());
             // What is left out of the tools is left out here.
-            if named.is_some_and(|kind| self.hosted.iter().any(|hosted| *hosted == *kind)) {
+            if let Some(kind) = named.filter(|kind| self.hosted.iter().any(|hosted| *hosted == **kind)) {
+                demanded = Some(kind);
                 continue;
             }
             allowed.push(self.chosen(tool, &format!("tool_choice.tools[{index}]"))?);
+        }
+        if let Some(kind) = demanded.filter(|_| allowed.is_empty() && mode == "\"required\"") {
+            return Err(hosted("tool_choice.tools", &kind));
         }
         Ok(Choice { json: Some(mode.to_owned()), allowed: Some(allowed) })
     }

@@ -298,6 +298,11 @@ fn what_cannot_be_had_is_refused_by_name() {
             "`mcp`",
         ),
         (
+            json!({"tools": [{"type": "function", "name": "a"}, {"type": "mcp"}], "tool_choice": {"type": "allowed_tools", "mode": "required", "tools": [{"type": "mcp"}]}}),
+            "tool_choice.tools",
+            "`mcp`",
+        ),
+        (
             json!({"tools": [{"type": "function", "name": "a"}, {"type": "custom", "name": "a"}]}),
             "tools[1].name",
             "unique",
