@@ -105,12 +105,14 @@ async fn a_tool_loop_is_told_to_every_kind_of_provider() {
     }
     let [chat, claude, gemini] = gateway.provider.requests().try_into().unwrap();
     assert_eq!(chat.body["messages"][2]["tool_calls"][0]["function"]["name"], "agents__close");
-    assert_eq!(chat.body["messages"][4]["content"][1]["image_url"]["url"], "data:image/png;base64,AA==");
+    assert_eq!(chat.body["messages"][4]["content"], "done");
+    assert_eq!(chat.body["messages"][5]["content"][1]["image_url"]["url"], "data:image/png;base64,AA==");
     assert_eq!((claude.format, gemini.format), (Format::Anthropic, Format::Google));
     let called = json!({"type": "tool_use", "id": "c2", "name": "patch", "input": {"input": "+a"}});
     assert_eq!(claude.body["messages"][1]["content"][1], called);
     assert_eq!(claude.body["messages"][2]["content"][0]["tool_use_id"], "c1");
-    assert_eq!(claude.body["messages"][2]["content"][1]["content"][1]["type"], "image");
+    assert_eq!(claude.body["messages"][2]["content"][1]["content"], "done");
+    assert_eq!(claude.body["messages"][2]["content"][3]["type"], "image");
     assert_eq!(gemini.body["contents"][1]["parts"][0]["functionCall"]["name"], "agents__close");
 }
 

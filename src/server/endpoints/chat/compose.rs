@@ -56,6 +56,11 @@ pub(in crate::server) fn text_part(out: &mut Vec<u8>, text: &str, mark: Option<J
     out.push(b'}');
 }
 
+/// What is said before what the result of a call shows besides text. Both are insides of strings.
+pub(in crate::server) fn shown_by(call_id: &str) -> String {
+    format!("What the tool returned for the call {call_id} besides text:")
+}
+
 /// Writes a call of a function: its id, its name, and its arguments, which are a string.
 pub(in crate::server) fn call(
     out: &mut Vec<u8>,

@@ -31,8 +31,10 @@ pub(super) struct Content<'a> {
     /// The insides of its texts.
     texts: Vec<&'a str>,
     refusal: Option<&'a str>,
-    /// All parts in the chat-completion format; only filled from the first part that is no text.
+    /// All parts in the chat-completion format; only filled from the first part that is no text. Of a result, those
+    /// that are no text.
     parts: Vec<u8>,
+    is_result: bool,
 }
 
 /// What a model has said before: the insides of its text and of its refusal.
@@ -42,9 +44,13 @@ pub(super) struct Said<'a> {
 }
 
 impl<'a> Content<'a> {
-    /// Reads a content at `path`; `None` if it is no valid JSON.
-    pub(super) fn read(reader: &mut Reader<'a>, path: impl Fn() -> String) -> Option<Result<Self, ApiError>> {
-        let mut content = Self::default();
+    /// Reads a content at `path`, which may be the result of a tool; `None` if it is no valid JSON.
+    pub(super) fn read(
+        reader: &mut Reader<'a>,
+        is_result: bool,
+        path: impl Fn() -> String,
+    ) -> Option<Result<Self, ApiError>> {
+        let mut content = Self { is_result, ..Self::default() };
         let (mut index, mut read) = (0_usize, Ok(()));
         let begin = reader.position();
         let list = reader.try_read(|reader| {
@@ -77,13 +83,18 @@ impl<'a> Content<'a> {
     }
 
     /// Writes it as the field `content`. Texts alone become one, since many servers take no parts.
-    pub(super) fn write(self, separator: &str, out: &mut Vec<u8>) {
+    pub(super) fn write(self, out: &mut Vec<u8>) {
         if self.is_text() {
-            let said: Vec<&str> = self.texts.into_iter().chain(self.refusal).collect();
-            raw::write_quoted(out, "content", &raw::joined(&said, separator));
+            raw::write_quoted(out, "content", &self.into_result(raw::EMPTY_LINE).0);
         } else {
             raw::write_list(out, "content", &self.parts);
         }
+    }
+
+    /// The text of a result, with `separator` between its parts; and its other parts.
+    pub(super) fn into_result(self, separator: &str) -> (Cow<'a, str>, Vec<u8>) {
+        let said: Vec<&str> = self.texts.into_iter().chain(self.refusal).collect();
+        (raw::joined(&said, separator), self.parts)
     }
 
     /// What a model has said before; `None` if that is more than text.
@@ -103,7 +114,7 @@ impl<'a> Content<'a> {
         match raw::inside(kind) {
             "input_text" | "output_text" | "text" => {
                 let text = string(text, || at("text"))?;
-                if self.is_text() {
+                if self.is_text() || self.is_result {
                     self.texts.push(raw::inside(text));
                 } else {
                     text_part(&mut self.parts, raw::inside(text), None);
@@ -111,8 +122,10 @@ impl<'a> Content<'a> {
             }
             "refusal" => self.refusal = Some(raw::inside(string(refusal, || at("refusal"))?)),
             _ => {
-                for text in std::mem::take(&mut self.texts) {
-                    text_part(&mut self.parts, text, None);
+                if !self.is_result {
+                    for text in std::mem::take(&mut self.texts) {
+                        text_part(&mut self.parts, text, None);
+                    }
                 }
                 write_part(part, at, &mut self.parts)?;
             }

@@ -1,15 +1,16 @@
 //! The items of a request's `input`, as messages of the chat-completion format.
 //!
 //! What a model did in one turn is several items and one message: its text and its calls are joined again. Texts stay
-//! the bytes they are. Reasoning is left out: only the model that wrote it can make something of it. Items are written
-//! one by one as they are read, since a body can have millions of them.
+//! the bytes they are. Reasoning is left out: only the model that wrote it can make something of it. What the result of a
+//! tool shows besides text comes in a user's message after the results, because in that format the message of a tool
+//! holds nothing but text. Items are written one by one as they are read, since a body can have millions of them.
 
 use std::borrow::Cow;
 
 use super::content::{Content, Said, string, unsupported};
 use super::tools::{self, Tool};
 use crate::inference::{Json, Reader};
-use crate::json::fields::write_field;
+use crate::json::fields::{begin_element, write_field};
 use crate::json::raw;
 use crate::server::endpoints::chat::{compose, invalid, missing};
 use crate::server::reply::{ApiError, ErrorCode};
@@ -36,7 +37,7 @@ impl<'a> Item<'a> {
                 _ => return reader.skip_value(),
             };
             let begin = reader.position();
-            let read = Content::read(reader, || format!("input[{index}].{name}"))?;
+            let read = Content::read(reader, name == "output", || format!("input[{index}].{name}"))?;
             let is_null = reader.value_since(begin).is_some_and(Json::is_null);
             content.replace(read).is_none().then_some(())?;
             if is_null {
@@ -55,6 +56,8 @@ pub(super) struct Messages<'o, 'a> {
     list: compose::Messages<'o, Option<usize>>,
     /// What the model did in the turn that the last items were from.
     turn: Option<Turn<'a>>,
+    /// What the results before show besides text, as parts with commas between; and the item that the first is of.
+    shown: (usize, Vec<u8>),
     has_reasoning: bool,
 }
 
@@ -81,7 +84,7 @@ pub(super) struct Written {
 impl<'o, 'a> Messages<'o, 'a> {
     /// Begins a list of messages.
     pub(super) fn begin(out: &'o mut Vec<u8>) -> Self {
-        Self { list: compose::Messages::begin(out), turn: None, has_reasoning: false }
+        Self { list: compose::Messages::begin(out), turn: None, shown: (0, Vec::new()), has_reasoning: false }
     }
 
     /// Adds a message with a text.
@@ -107,6 +110,7 @@ impl<'o, 'a> Messages<'o, 'a> {
     /// Ends the list.
     pub(super) fn end(mut self) -> Written {
         self.end_turn();
+        self.show();
         Written { origins: self.list.end(), has_reasoning: self.has_reasoning }
     }
 
@@ -118,6 +122,9 @@ impl<'o, 'a> Messages<'o, 'a> {
             None if role.is_some() => "message",
             None => return Err(missing(path(".type"))),
         };
+        if !matches!(word, "function_call_output" | "custom_tool_call_output" | "reasoning") {
+            self.show();
+        }
         match word {
             "message" => {
                 let role = role.ok_or_else(|| missing(path(".role")))?;
@@ -153,10 +160,20 @@ impl<'o, 'a> Messages<'o, 'a> {
             "function_call_output" | "custom_tool_call_output" => {
                 let id = string(call_id, || path(".call_id"))?;
                 let output = item.output.ok_or_else(|| missing(path(".output")))??;
+                let (text, others) = output.into_result("\\n");
                 self.message("tool", Some(index), |out| {
                     write_field(out, "tool_call_id", id.get());
-                    output.write("\\n", out);
+                    raw::write_quoted(out, "content", &text);
                 });
+                if !others.is_empty() {
+                    let (first, shown) = &mut self.shown;
+                    if shown.is_empty() {
+                        *first = index;
+                    }
+                    compose::text_part(shown, &compose::shown_by(raw::inside(id)), None);
+                    begin_element(shown);
+                    shown.extend_from_slice(&others);
+                }
             }
             "reasoning" => self.has_reasoning = true,
             "item_reference" => {
@@ -170,6 +187,14 @@ impl<'o, 'a> Messages<'o, 'a> {
             _ => return Err(unsupported(path(".type"), kind)),
         }
         Ok(())
+    }
+
+    /// Writes what results show besides text.
+    fn show(&mut self) {
+        let (first, shown) = std::mem::take(&mut self.shown);
+        if !shown.is_empty() {
+            self.message("user", Some(first), |out| raw::write_list(out, "content", &shown));
+        }
     }
 
     /// Adds to what the model said.
@@ -223,7 +248,7 @@ impl<'o, 'a> Messages<'o, 'a> {
     }
 
     fn content(&mut self, role: &'static str, index: usize, content: Content<'_>) {
-        self.message(role, Some(index), |out| content.write(raw::EMPTY_LINE, out));
+        self.message(role, Some(index), |out| content.write(out));
     }
 
     fn message(&mut self, role: &'static str, origin: Option<usize>, rest: impl FnOnce(&mut Vec<u8>)) {

@@ -12,7 +12,7 @@ use super::path::Path;
 use crate::inference::{Fields, Json};
 use crate::json::fields::write_field;
 use crate::json::raw;
-use crate::server::endpoints::chat::compose::{CACHE_MARK, Messages, call};
+use crate::server::endpoints::chat::compose::{CACHE_MARK, Messages, call, shown_by};
 use crate::server::reply::ApiError;
 
 /// How the text begins that Claude Code sends to account for a request: it is nothing for a model, and as it differs
@@ -151,8 +151,7 @@ impl<'o> Conversation<'o> {
             text.to_mut().insert_str(0, mark);
         }
         if !others.is_empty() {
-            let note = format!("What the tool returned for the call {id} besides text:");
-            shown.push(Part::of_text(note, None));
+            shown.push(Part::of_text(shown_by(id), None));
             shown.extend(others);
         }
         self.messages.message("tool", path.to_string(), |out| {

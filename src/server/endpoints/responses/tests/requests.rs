@@ -105,8 +105,36 @@ fn images_files_and_sounds_are_parts() {
         messages(&json!([{"role": "user", "content": content}])),
         json!([{"role": "user", "content": expected}])
     );
-    let input = json!([{"type": "function_call_output", "call_id": "c", "output": content}]);
-    assert_eq!(messages(&input), json!([{"role": "tool", "tool_call_id": "c", "content": expected}]));
+}
+
+#[test]
+fn what_results_show_besides_text_is_told_by_the_user_after_all_of_them() {
+    let image = |name: &str| json!({"type": "input_image", "image_url": format!("https://a/{name}")});
+    let told = |name: &str| json!({"type": "image_url", "image_url": {"url": format!("https://a/{name}")}});
+    let note = |id: &str| json!({"type": "text", "text": format!("What the tool returned for the call {id} besides text:")});
+    let text = |text: &str| json!({"type": "input_text", "text": text});
+    let result =
+        |id: &str, output: Value| json!({"type": "function_call_output", "call_id": id, "output": output});
+    let input = json!([
+        result("c1", json!([text("a"), image("1"), image("2"), text("b")])),
+        {"type": "reasoning", "summary": []},
+        result("c2", json!([image("3")])),
+        result("c3", json!("c")),
+        {"role": "user", "content": "Go on."},
+        result("c4", json!([image("4")])),
+    ]);
+    let expected = json!([
+        {"role": "tool", "tool_call_id": "c1", "content": "a\nb"},
+        {"role": "tool", "tool_call_id": "c2", "content": ""},
+        {"role": "tool", "tool_call_id": "c3", "content": "c"},
+        {"role": "user", "content": [note("c1"), told("1"), told("2"), note("c2"), told("3")]},
+        {"role": "user", "content": "Go on."},
+        {"role": "tool", "tool_call_id": "c4", "content": ""},
+        {"role": "user", "content": [note("c4"), told("4")]},
+    ]);
+    assert_eq!(messages(&input), expected);
+    let origins = translated(&json!({"model": "a/b", "input": input})).unwrap().origins;
+    assert_eq!(origins, [0, 2, 3, 0, 4, 5, 5].map(Some));
 }
 
 #[test]
