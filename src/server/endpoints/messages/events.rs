@@ -10,13 +10,13 @@ use bytes::Bytes;
 
 use super::answer::{Stop, Usage, citation, write_head};
 use crate::api::endpoint::Door;
-use crate::inference::Json;
+use crate::inference::{Failure, Json};
 use crate::json::fields::{write_field, write_number_field};
 use crate::json::raw;
 use crate::server::endpoints::chat::VERIFICATION as FIELD;
 use crate::server::endpoints::chat::given::{self, Given, Said};
 use crate::server::endpoints::chat::stream::{Transcoder, write_event};
-use crate::server::reply::{ApiError, ErrorCode};
+use crate::server::reply::ApiError;
 
 /// The event that keeps an idle stream alive.
 pub(super) const PING: &[u8] = b"event: ping\ndata: {\"type\":\"ping\"}\n\n";
@@ -24,6 +24,8 @@ pub(super) const PING: &[u8] = b"event: ping\ndata: {\"type\":\"ping\"}\n\n";
 /// The state of one answer.
 pub(super) struct Events {
     request_id: Arc<str>,
+    /// The full identifier of the model that answers.
+    model: Arc<str>,
     shows_thinking: bool,
     stop_sequences: Vec<String>,
     usage: Usage,
@@ -52,12 +54,13 @@ enum Block {
 impl Events {
     pub(super) fn new(
         request_id: Arc<str>,
-        prompt_tokens: u64,
+        (model, prompt_tokens): (Arc<str>, u64),
         shows_thinking: bool,
         stop_sequences: Vec<String>,
     ) -> Self {
         Self {
             request_id,
+            model,
             shows_thinking,
             stop_sequences,
             usage: Usage::before(prompt_tokens),
@@ -228,7 +231,7 @@ impl Transcoder for Events {
             if chunk == "[DONE]" {
                 self.end(out);
             } else if self.chunk(chunk, out).is_none() {
-                self.fail(ErrorCode::ProviderInvalidResponse.into(), out);
+                self.fail(ApiError::broken_stream(&self.model, Failure::Malformed), out);
             }
         }
     }
@@ -270,7 +273,7 @@ mod tests {
 
     /// The events of these chunks: name and data.
     fn events(chunks: &[String]) -> Vec<Value> {
-        let mut events = Events::new("req-1".into(), 7, true, Vec::new());
+        let mut events = Events::new("req-1".into(), ("a/b".into(), 7), true, Vec::new());
         let mut out = Vec::new();
         for chunk in chunks {
             events.chunks(chunk.as_bytes(), &mut out);
@@ -368,6 +371,8 @@ mod tests {
             let last = got.last().unwrap();
             assert_eq!((&last["type"], &last["error"]["type"]), (&json!("error"), &json!("api_error")));
             assert_eq!(last["request_id"], "req-1");
+            let message = last["error"]["message"].as_str().unwrap();
+            assert!(message.starts_with("the provider a sent an unreadable answer"), "{message}");
         }
     }
 
@@ -376,7 +381,7 @@ mod tests {
         fn no_chunk_makes_it_panic(
             chunk in r#"data: \{("(id|model|choices|usage)":("x"|null|\[\{("(delta|finish_reason)":("stop"|\{("(content|annotations|tool_calls)":("a"|\[\{\}\]|7),?){0,2}\}),?){0,2}\}\]|\{\}),?){0,4}\}?"#
         ) {
-            let mut events = Events::new("".into(), 0, true, Vec::new());
+            let mut events = Events::new("".into(), ("a/b".into(), 0), true, Vec::new());
             events.chunks(format!("{chunk}\n\ndata: [DONE]\n\n").as_bytes(), &mut Vec::new());
         }
     }

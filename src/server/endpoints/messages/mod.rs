@@ -121,7 +121,8 @@ async fn ask(
                     reply::json_bytes(chat::with_verification(message, about.verification.as_deref()))
                 }
                 Answer::Stream(stream) => {
-                    let events = Events::new(request_id, about.prompt_tokens, shows_thinking, stop_sequences);
+                    let answered = (about.model.clone(), about.prompt_tokens);
+                    let events = Events::new(request_id, answered, shows_thinking, stop_sequences);
                     stream.into_response(Some(Box::new(events)))
                 }
             }
