@@ -223,10 +223,14 @@ fn is_closed(schema: &Value) -> bool {
                 .and_then(Value::as_array)
                 .map(|names| names.iter().filter_map(Value::as_str).collect())
                 .unwrap_or_default();
-            let is_closed_here = properties.is_none_or(|properties| {
-                fields.get("additionalProperties") == Some(&Value::Bool(false))
-                    && properties.keys().all(|name| required.contains(name.as_str()))
-            });
+            let is_object = |kind: &Value| kind == "object";
+            let has_fields = properties.is_some()
+                || fields.get("type").is_some_and(|kind| {
+                    is_object(kind) || kind.as_array().is_some_and(|kinds| kinds.iter().any(is_object))
+                });
+            let is_closed_here = !has_fields
+                || fields.get("additionalProperties") == Some(&Value::Bool(false))
+                    && properties.is_none_or(|all| all.keys().all(|name| required.contains(name.as_str())));
             is_closed_here && fields.values().all(is_closed)
         }
         Value::Array(items) => items.iter().all(is_closed),

@@ -300,6 +300,14 @@ fn a_schema_of_the_answer_is_strict_where_it_can_be() {
     );
     let open = json!({"type": "object", "properties": {"a": closed}, "additionalProperties": false});
     assert_eq!(asked(open)["json_schema"]["strict"], false);
+    for anything in [json!({"type": "object"}), json!({"type": ["object", "null"]})] {
+        let inside = json!({"type": "object", "properties": {"a": anything}, "required": ["a"], "additionalProperties": false});
+        for schema in [anything, inside] {
+            assert_eq!(asked(schema.clone())["json_schema"]["strict"], false, "{schema}");
+        }
+    }
+    let empty = json!({"type": "object", "additionalProperties": false});
+    assert_eq!(asked(empty)["json_schema"]["strict"], true);
 }
 
 #[test]
