@@ -65,7 +65,7 @@ codes! {
     RequestTimeout 408 "request_timeout" "the request body did not arrive in time";
     Conflict 409 "conflict" "this name is already taken; choose another";
     BodyTooLarge 413 "body_too_large" "the request body is larger than 1048576 bytes";
-    UriTooLong 414 "uri_too_long" "the request URI is too long; shorten it";
+    UriTooLong 414 "uri_too_long" "the request URI is longer than 65534 bytes; shorten it";
     UnsupportedMediaType 415 "unsupported_media_type"
         "send the body as JSON, with Content-Type: application/json";
     AnswerBlocked 422 "answer_blocked"
@@ -75,7 +75,8 @@ codes! {
         "there are no WebSockets here; send this with POST, and with `stream: true` for events";
     RateLimitedMinute 429 "rate_limited_minute" "Too many requests per minute";
     RateLimitedDay 429 "rate_limited_day" "Too many requests per day";
-    HeadersTooLarge 431 "headers_too_large" "the request headers are too large; send fewer or shorter ones";
+    HeadersTooLarge 431 "headers_too_large"
+        "the request headers are too large; send at most 100, of 64 KiB in all";
     Internal 500 "internal"
         "internal error; the server's log has details under this request_id";
     ProviderAuthFailed 502 "provider_auth_failed"

@@ -40,7 +40,7 @@ use crate::net::inbound::{socket, tcp_keepalive};
 
 /// The timeout of the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The largest request head.
+/// The largest request head, as the message of `headers_too_large` says.
 const MAX_HEAD_BYTES: usize = 64 * 1024;
 /// During shutdown: how long a partial head has to become a request, or an HTTP/2 peer to take the `GOAWAY`.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
