@@ -163,7 +163,9 @@ async fn an_interrupt_keeps_the_verified_claims_of_one_statement() {
             assert!(is_interrupt_document(&document), "{ran:?}");
             assert_eq!((&found["schema"], &found["exit"]), (&"mk.verify/1".into(), &130.into()), "{ran:?}");
             assert_eq!((&found["claims"], found["results"].as_array().unwrap().len()), (&2.into(), 1));
-            assert_eq!(found["results"][0]["assessment"], "TRUE", "{ran:?}");
+            let claim = &found["results"][0];
+            assert_eq!(claim["assessment"], "TRUE", "{ran:?}");
+            assert_eq!((&claim["line"], &claim["column"]), (&1.into(), &53.into()), "{ran:?}");
         } else {
             assert_eq!(ran.stdout, "2\tTRUE\tTTT\tThe Eiffel Tower is in Paris.\n", "{ran:?}");
         }

@@ -86,6 +86,18 @@ fn jsonl_prints_one_object_per_line() {
 }
 
 #[test]
+fn the_summary_of_json_lines_has_all_that_the_document_has_beside_text_and_claims() {
+    let document = sandbox(&["--json", TRUE]).json();
+    let last = sandbox(&["--jsonl", TRUE]).stdout.lines().last().unwrap().to_owned();
+    let summary: Value = serde_json::from_str(&last).unwrap();
+    assert_eq!((&summary["type"], &summary["claims"]), (&"summary".into(), &1.into()), "{summary}");
+    for name in document.as_object().unwrap().keys() {
+        let is_elsewhere = ["original_fact", "results"].contains(&name.as_str());
+        assert_eq!(summary.get(name).is_none(), is_elsewhere, "{name}: {summary}");
+    }
+}
+
+#[test]
 fn colour_is_used_only_if_requested() {
     let ran = |arguments: &[&str], forced: bool| {
         let call = Mk::new().args([&["verify", "--sandbox", TRUE][..], arguments].concat());

@@ -75,8 +75,14 @@ fn located(schema: Option<&'static str>, source: Option<&Source>, finished: &Fin
 /// The document of what was found before a verification broke off: the claims that are verified, and how many there
 /// are.
 pub(crate) fn partial(found: &Found, exit: u8) -> Value {
-    let results: Vec<&ClaimResult> = found.claims.values().collect();
-    json!({ "schema": SCHEMA, "exit": exit, "claims": found.total, "results": results })
+    json!({ "schema": SCHEMA, "exit": exit, "claims": found.total, "results": found.claims })
+}
+
+/// A verified claim with its place.
+pub(crate) fn located_claim(result: &ClaimResult, places: &Places) -> Value {
+    let mut claim = claim_fields(result);
+    places.add_to_part(&mut claim);
+    claim
 }
 
 /// The `--json` document for several statements, with totals unless it broke off.
@@ -123,38 +129,15 @@ fn claim_fields(result: &ClaimResult) -> Value {
     serde_json::to_value(result).unwrap_or(Value::Null)
 }
 
-/// The last line of a verification in `--jsonl`: everything but the claims, and how many there were.
+/// The last line of a verification in `--jsonl`: everything but the text and the claims, and how many there were.
 pub(crate) fn summary_line(source: Option<&Source>, finished: &Finished) -> Value {
     let mut line = head(SCHEMA, source, "summary");
-    let result = &finished.result;
-    append(
-        &mut line,
-        json!({
-            "exit": finished.exit,
-            "elapsed_ms": milliseconds(finished.elapsed),
-            "requestId": result.request_id,
-            "claims": result.results.len(),
-            "skipped": result.skipped,
-            "complete": result.complete,
-            "audited": result.audited,
-            "auditor": result.auditor,
-            "cost_usd": result.cost_usd,
-            "coverage": result.coverage,
-            "tokenUsage": result.token_usage,
-            "minRequired": result.min_required,
-            "timestamp": result.timestamp,
-        }),
-    );
-    if result.cached {
-        line["cached"] = json!(true);
+    let mut rest = located(None, None, finished);
+    if let Some(fields) = rest.as_object_mut() {
+        fields.retain(|name, _| name != "original_fact" && name != "results");
     }
-    if let Some(mode) = &result.mode {
-        line["mode"] = json!(mode);
-    }
-    if let Some(receipt) = &result.receipt {
-        line["receipt"] = json!(receipt);
-    }
-    finished.places.add_to(&mut line);
+    append(&mut line, rest);
+    line["claims"] = json!(finished.result.results.len());
     line
 }
 

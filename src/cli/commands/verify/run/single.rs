@@ -4,6 +4,8 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::observe::Update;
 use super::rate_limit::RateLimitWait;
 use crate::api::verify::{ClaimResult, Event, VerifyResponse};
@@ -24,8 +26,8 @@ use crate::cli::terminal::printer::Printer;
 /// What was found of a statement before its verification broke off.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    /// The verified claims, by index.
-    pub(crate) claims: BTreeMap<usize, ClaimResult>,
+    /// The verified claims in their order, as a document has them.
+    pub(crate) claims: Vec<Value>,
     /// How many claims there are.
     pub(crate) total: usize,
 }
@@ -221,7 +223,8 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
             Format::Table => table::partial(&page, &found, total),
             Format::Plain => found.iter().map(|(index, claim)| plain::claim(None, *index, claim)).collect(),
             Format::Json => {
-                *self.found = Found { claims: found, total };
+                let claims = found.values().map(|claim| json::located_claim(claim, self.places)).collect();
+                *self.found = Found { claims, total };
                 return Ok(());
             }
             Format::JsonLines => return Ok(()),
