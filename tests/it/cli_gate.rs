@@ -239,6 +239,21 @@ fn several_statements_end_in_totals() {
 }
 
 #[test]
+fn several_files_show_how_many_there_are_and_how_long_the_rest_takes() {
+    for (command, found) in [("verify", "1 claim: ✓ 1 true · "), ("extract", "")] {
+        let mk =
+            Mk::new().args([command, "--sandbox", "--progress", "lines", "--jobs", "1", "a.txt", "b.txt"]);
+        for name in ["a.txt", "b.txt"] {
+            std::fs::write(mk.home().join(name), "The Eiffel Tower is in Paris.").unwrap();
+        }
+        let ran = mk.run();
+        let line = ran.stderr.lines().find(|line| line.contains("  1 of 2 done")).unwrap_or_default();
+        assert!(line.contains(found) && (command == "extract" || line.ends_with(" left")), "{ran:?}");
+        assert!(ran.stderr.lines().any(|line| line.contains("  2 of 2 done") && !line.ends_with(" left")));
+    }
+}
+
+#[test]
 fn the_view_of_a_project_counts_as_on_the_command_line() {
     let view = |path: &str| {
         let mk = Mk::new().args(["verify", "--sandbox", "The Eiffel Tower is in Paris."]);

@@ -19,6 +19,13 @@ pub(crate) fn seconds(span: Duration) -> String {
     format!("{} m {:02} s", span.as_secs() / 60, span.as_secs() % 60)
 }
 
+/// `10.0 s left`, if what is missing takes as long a piece as what was done since; `None` where nothing is missing, or
+/// nothing was done.
+pub(crate) fn time_left(since: Duration, done: usize, missing: usize) -> Option<String> {
+    let [done, missing] = [done, missing].map(|count| u32::try_from(count).unwrap_or(u32::MAX));
+    (done > 0 && missing > 0).then(|| format!("{} left", seconds((since / done).saturating_mul(missing))))
+}
+
 /// `3,120`.
 pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();

@@ -22,7 +22,7 @@ use crate::cli::commands::verify::output::batch_display::BatchDisplay;
 use crate::cli::commands::verify::output::json::milliseconds;
 use crate::cli::commands::verify::verdict;
 use crate::cli::process::exit::{Failure, Kind};
-use crate::cli::terminal::humanize::{counted, dollars, seconds, thousands};
+use crate::cli::terminal::humanize::{counted, dollars, seconds, thousands, time_left};
 use crate::cli::terminal::sanitize;
 use crate::cli::terminal::term::Style;
 use crate::cli::terminal::wrap::cut;
@@ -131,10 +131,8 @@ impl<'a> Report<'a> {
         let right = score.matrix.right().percent().map(|percent| format!("{percent:.0} % right"));
         let cost = self.cost_now().filter(|_| !score.is_sandbox).map(dollars);
         let done = self.succeeded + self.failed;
-        let paid = u32::try_from(done - self.known).unwrap_or(u32::MAX);
-        let missing = u32::try_from(self.tasks().saturating_sub(done)).unwrap_or(u32::MAX);
-        let left = (paid > 0 && missing > 0)
-            .then(|| format!("{} left", seconds((self.begun.elapsed() / paid).saturating_mul(missing))));
+        let missing = self.tasks().saturating_sub(done);
+        let left = time_left(self.begun.elapsed(), done - self.known, missing);
         let between = self.plan.printer.terminal.symbols.between;
         [right, cost, left].into_iter().flatten().collect::<Vec<_>>().join(between)
     }

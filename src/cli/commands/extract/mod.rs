@@ -113,6 +113,11 @@ pub(crate) fn run(args: &ExtractArgs, session: &mut Session) -> Outcome {
 async fn execute(plan: &Plan, chosen: Chosen, input: Input, entries: &mut Vec<Value>) -> Outcome {
     let backend = chosen.open(&plan.printer).await?;
     let is_one = matches!(input, Input::One(..));
+    let all = match &input {
+        Input::One(..) => Some(1),
+        Input::Several(statements) => Some(statements.len()),
+        Input::Lines(_) => None,
+    };
     let named = |(source, text): source::Statement| (Some(source), text);
     let statements: BoxStream<'_, Statement> = match input {
         Input::One(source, text) => stream::once(async { (source, Ok(text)) }).boxed(),
@@ -122,7 +127,6 @@ async fn execute(plan: &Plan, chosen: Chosen, input: Input, entries: &mut Vec<Va
             stream::poll_fn(move |context| lines.poll_recv(context)).map(named).boxed()
         }
     };
-    let all = is_one.then_some(1);
     let display = BatchDisplay::of_extractions(&plan.printer, plan.progress, all, backend.is_sandbox);
     let default_wait = if is_one { Duration::ZERO } else { BATCH_MAX_WAIT };
     let extraction = Extraction {

@@ -135,12 +135,13 @@ async fn execute(
             single::run(plan, &backend, source.as_ref(), text, receipts, &mut kept.found).await
         }
         Input::Several(statements) => {
-            batch::run(plan, &backend, stream::iter(statements), receipts, &mut kept.entries).await
+            let all = Some(statements.len());
+            batch::run(plan, &backend, all, stream::iter(statements), receipts, &mut kept.entries).await
         }
         Input::Lines(file) => {
             let mut lines = source::lines(file);
             let statements = stream::poll_fn(move |context| lines.poll_recv(context));
-            batch::run(plan, &backend, statements, receipts, &mut kept.entries).await
+            batch::run(plan, &backend, None, statements, receipts, &mut kept.entries).await
         }
     }
 }

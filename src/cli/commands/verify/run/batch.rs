@@ -19,7 +19,7 @@ use crate::cli::commands::verify::output::json::{self, Finished};
 use crate::cli::commands::verify::output::page::mark;
 use crate::cli::commands::verify::output::plain;
 use crate::cli::commands::verify::output::receipt_file::ReceiptFile;
-use crate::cli::commands::verify::output::summary::{self, Totals};
+use crate::cli::commands::verify::output::summary::{self, Part, Totals};
 use crate::cli::commands::verify::output::table::{self, Rows};
 use crate::cli::commands::verify::{BATCH_MAX_WAIT, Format, Plan, verdict};
 use crate::cli::process::exit::{Failure, Kind, Outcome};
@@ -35,10 +35,11 @@ struct StatementOutcome {
 }
 
 /// Verifies statements as they arrive, `jobs` at a time, and prints their results in input order; the exit code is the
-/// worst of all.
+/// worst of all. How many there are may be known.
 pub(crate) async fn run(
     plan: &Plan,
     backend: &Backend,
+    all: Option<usize>,
     statements: impl Stream<Item = (Source, Result<String, Failure>)>,
     receipts: Option<ReceiptFile>,
     entries: &mut Vec<Value>,
@@ -46,8 +47,9 @@ pub(crate) async fn run(
     let batch = Batch {
         plan,
         backend,
+        all,
         rate_limit_wait: RateLimitWait::new(plan.max_wait.unwrap_or(BATCH_MAX_WAIT)),
-        display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, None, backend.is_sandbox)),
+        display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, all, backend.is_sandbox)),
         refusal: Refusal::default(),
         done: RefCell::default(),
         begun: Instant::now(),
@@ -79,6 +81,8 @@ pub(crate) async fn run(
 struct Batch<'a> {
     plan: &'a Plan,
     backend: &'a Backend,
+    /// How many statements there are, if that is known.
+    all: Option<usize>,
     rate_limit_wait: RateLimitWait,
     display: RefCell<BatchDisplay<'a>>,
     refusal: Refusal,
@@ -193,10 +197,7 @@ impl Report<'_, '_> {
             }
         };
         self.worst = verdict::worse(self.worst, code);
-        let terminal = &self.batch.plan.printer.terminal;
-        let found = self.totals.so_far(|assessment| mark(terminal, assessment).0.to_owned());
-        let found = summary::on_one_line(terminal, found);
-        self.batch.display.borrow_mut().count(self.totals.done(), self.totals.failed(), found);
+        self.batch.display.borrow_mut().count(self.totals.done(), self.totals.failed(), self.so_far());
         match self.batch.plan.format {
             Format::Json => self.entries.push(json::entry(&done.source, &done.outcome)),
             Format::JsonLines => self.failed_json_line(&done)?,
@@ -208,6 +209,16 @@ impl Report<'_, '_> {
             Format::List | Format::Table => self.for_people(&done)?,
         }
         Ok(())
+    }
+
+    /// Verdicts, cost, and how long the rest will take if its number is known.
+    fn so_far(&self) -> String {
+        let terminal = &self.batch.plan.printer.terminal;
+        let mut parts = self.totals.so_far(|assessment| mark(terminal, assessment).0.to_owned());
+        let done = self.totals.statements();
+        let missing = self.batch.all.map_or(0, |all| all.saturating_sub(done));
+        parts.extend(humanize::time_left(self.batch.begun.elapsed(), done, missing).map(Part::new));
+        summary::on_one_line(terminal, parts)
     }
 
     /// Prints the table of all statements.
