@@ -118,3 +118,22 @@ fn files_are_headed_by_their_names_and_failures_told_once_where_they_fit() {
     let short = pty::run(&mk, 80, 8).raw;
     assert_eq!(short.matches(FALSE).count(), 2, "it may have scrolled away: {short}");
 }
+
+#[test]
+fn what_failed_in_one_long_text_is_told_again_where_it_may_have_scrolled_away() {
+    let text = format!("{FALSE} {TRUE} Two plus two is four.");
+    for view in ["list", "table"] {
+        let mk = Mk::new().args(["verify", "--sandbox", "--view", view, &text]);
+        let tall = pty::run(&mk, 80, 50).last;
+        assert_eq!(tall.matches(FALSE).count(), 1, "{tall}");
+        let short = pty::run(&mk, 80, 6).last;
+        let last: Vec<&str> = short.lines().rev().take(4).map(str::trim_end).collect();
+        assert!(last[0].starts_with("3 claims: ✓ 2 true, ✗ 1 false"), "{short}");
+        assert_eq!(last[1], "", "{short}");
+        assert_eq!(
+            last[2..],
+            ["              models say Madrid (3/3)", &format!("FALSE         {FALSE}")],
+            "{short}"
+        );
+    }
+}

@@ -160,6 +160,17 @@ impl Gate {
         printer.urgent_sentence(summary);
     }
 
+    /// The findings once more, with an empty line behind them, for a person whose terminal is too short for all lines of
+    /// the results themselves.
+    pub(crate) fn again(&self, printer: &Printer, result_lines: usize) -> Vec<String> {
+        if !is_read_on_one_terminal(printer, true) || result_lines < printer.terminal.height {
+            return Vec::new();
+        }
+        let mut lines = self.lines(&printer.terminal);
+        lines.extend((!lines.is_empty()).then(String::new));
+        lines
+    }
+
     /// Whether nothing fails the gate.
     pub(crate) fn is_empty(&self) -> bool {
         self.named.is_empty()

@@ -335,12 +335,7 @@ impl Report<'_, '_> {
                 printer.json_line(&json::total_line(&self.totals, self.worst))?;
             }
             Format::List | Format::Table => {
-                let mut lines = Vec::new();
-                // What failed is still on the screen where all of it fits.
-                if gate::is_read_on_one_terminal(printer, true) && self.printed >= printer.terminal.height {
-                    lines = self.gate.lines(&printer.terminal);
-                    lines.extend((!lines.is_empty()).then(String::new));
-                }
+                let mut lines = self.gate.again(printer, self.printed);
                 let terminal = printer.terminal.now();
                 lines.extend(plan.page(&terminal, None).summary_of_several(&self.totals, elapsed));
                 lines.iter().try_for_each(|line| printer.line(line))?;

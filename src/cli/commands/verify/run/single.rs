@@ -72,10 +72,10 @@ pub(crate) async fn run(
         }
     };
     early_output.finish(&finished)?;
-    print(plan, &finished)?;
-    plan.warn(&Totals::of(&finished.result));
     let mut gate = Gate::default();
     gate.add(source, verdict::faults(&finished.result, &plan.fail_on), &finished.places);
+    print(plan, &finished, &gate)?;
+    plan.warn(&Totals::of(&finished.result));
     let summary = summary::line(&plan.printer.terminal, &finished.result, finished.elapsed);
     gate.tell(&plan.printer, plan.format.is_for_people(), &summary, finished.exit);
     // The lines for programs do not say how much was checked.
@@ -93,17 +93,20 @@ fn keep(receipts: Option<ReceiptFile>, finished: &Finished) -> Result<(), Failur
 }
 
 /// Prints what was not printed early.
-fn print(plan: &Plan, finished: &Finished) -> Result<(), Failure> {
+fn print(plan: &Plan, finished: &Finished, gate: &Gate) -> Result<(), Failure> {
     let printer = &plan.printer;
     let terminal = printer.terminal.now();
     let page = plan.page(&terminal, Some(&finished.places));
-    let lines = match plan.format {
+    let mut lines = match plan.format {
         Format::List => page.result(&finished.result, finished.elapsed),
         Format::Table => table::result(&page, &finished.result, finished.elapsed),
         Format::Json => return printer.document(&json::document(finished)),
         Format::JsonLines => return printer.json_line(&json::summary_line(None, finished)),
         Format::Plain => return Ok(()),
     };
+    let summary = page.summary(&finished.result, finished.elapsed).len();
+    let end_of_claims = lines.len() - summary;
+    lines.splice(end_of_claims..end_of_claims, gate.again(printer, lines.len()));
     lines.iter().try_for_each(|line| printer.line(line))
 }
 
