@@ -240,6 +240,18 @@ async fn context_domain_and_explanation_reach_prompts_and_result() {
 }
 
 #[tokio::test]
+async fn where_no_model_can_tell_the_reason_says_whether_they_had_a_context() {
+    for (context, reason) in
+        [(None, ReasonCode::Unconfirmed), (Some("The minutes say nothing."), ReasonCode::NotInContext)]
+    {
+        let mut scenario = panel_of(["Cannot be determined"; 3]);
+        scenario.job.context = context.map(str::to_owned);
+        let result = scenario.only_claim().await;
+        assert_eq!((result.assessment, result.reason_code), (Assessment::NoConsensus, Some(reason)));
+    }
+}
+
+#[tokio::test]
 async fn results_of_simulated_models_are_marked() {
     let mut scenario = panel_of(["yes 0", "yes 0", "yes 0"]);
     scenario.settings.general.standby.push("sandbox/standby".to_owned());
