@@ -159,8 +159,8 @@ fn refused(service: Service, server: &str, model_flag: Option<&str>, refusal: &R
     }
     let code = ErrorCode::find(&body.code);
     let kind = match code {
-        // A proper request that a model refuses to answer.
-        Some(ErrorCode::ContentFilter) => Kind::Other,
+        // A proper request that a model refuses to answer, or whose answer is withheld.
+        Some(ErrorCode::ContentFilter | ErrorCode::AnswerBlocked) => Kind::Other,
         _ => kind_of_status(refusal.status),
     };
     let mut message = lower_first(&body.message);
@@ -205,9 +205,10 @@ fn foreign_response(server: &str, refusal: &Refusal) -> Failure {
 
 const fn kind_of_status(status: u16) -> Kind {
     match status {
-        400 | 413 | 415 | 422 => Kind::Usage,
+        400 | 413..=415 | 422 | 431 => Kind::Usage,
         401..=403 => Kind::Unauthorized,
         404 | 405 | 410 => Kind::NotFound,
+        408 => Kind::Unreachable,
         409 => Kind::Conflict,
         429 | 503 => Kind::Busy,
         _ => Kind::Server,
@@ -394,8 +395,11 @@ mod tests {
             (402, 4),
             (403, 4),
             (404, 9),
+            (408, 6),
             (413, 2),
+            (414, 2),
             (429, 7),
+            (431, 2),
             (500, 5),
             (502, 5),
             (503, 7),
@@ -409,9 +413,10 @@ mod tests {
     }
 
     #[test]
-    fn a_model_that_declines_is_not_a_usage_error() {
-        let declined = failure("s", refusal(400, "content_filter", "a/b declined to answer this", None));
-        assert_eq!(declined.kind.code(), 1);
+    fn an_answer_that_is_declined_or_withheld_is_not_a_usage_error() {
+        for (status, code) in [(400, "content_filter"), (422, "answer_blocked")] {
+            assert_eq!(failure("s", refusal(status, code, "m", None)).kind.code(), 1, "{code}");
+        }
     }
 
     #[test]

@@ -30,9 +30,10 @@ pasted lines are one question. Input typed during an answer is kept for the next
 prompt.
 
 Exit codes: 0 an answer, even if it was cut off at --max-tokens (a warning says
-so); 1 the model declined; 2 usage; 4 no key, or refused; 5 server or provider
-failed; 6 cannot reach, or --timeout; 7 refused for now; 8 the answer broke off
-(the part that arrived is printed); 9 no such model.";
+so); 1 the model declined, or the answer is withheld; 2 usage; 4 no key, or
+refused; 5 server or provider failed; 6 cannot reach, or --timeout; 7 refused
+for now; 8 the answer broke off (the part that arrived is printed); 9 no such
+model.";
 
 /// The arguments of `mk chat`.
 #[derive(Args, Debug)]
