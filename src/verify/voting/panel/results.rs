@@ -80,6 +80,12 @@ impl<'a> PanelResults<'a> {
     }
 
     fn add(&mut self, claim: Arc<Claim>, ballot: Ballot<'a>) -> usize {
+        if self.asked.is_empty() {
+            // A vector that grows by itself begins with room for four, and thousands of single claims may wait.
+            self.asked.reserve_exact(1);
+            self.ballots.reserve_exact(1);
+            self.positions.reserve_exact(1);
+        }
         self.asked.push(Arc::new(Asked::new(claim, self.panel.calls.meter.span("claim"))));
         self.ballots.push(ballot);
         self.positions.push(None);
