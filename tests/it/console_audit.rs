@@ -64,16 +64,16 @@ async fn refused_logins_are_audited_without_what_was_presented() {
         client().post(format!("{}/v1/auth/{path}", server.base)).json(&body).send().await.unwrap().status()
     };
     for (path, body, reason) in [
-        ("session", json!({"key": "wrong-4711"}), "invalid_api_key"),
+        ("session", json!({"key": "wrong-zebra"}), "invalid_api_key"),
         ("session", json!({"key": key}), "api_key_revoked"),
-        ("setup", json!({"token": "wrong-4711"}), "invalid_setup_token"),
+        ("setup", json!({"token": "wrong-zebra"}), "invalid_setup_token"),
     ] {
         assert_eq!(log_in(path, body).await, 401);
         let entry = newest(&console).await;
         assert_eq!((&entry["action"], &entry["channel"]), (&json!("session.refused"), &json!("dashboard")));
         assert_eq!((&entry["object"], &entry["actor"]), (&json!("console"), &Value::Null));
         assert_eq!((&entry["address"], &entry["details"]), (&json!("127.0.0.1"), &json!({"reason": reason})));
-        assert!(!entry.to_string().contains("4711") && !entry.to_string().contains(&key), "{entry}");
+        assert!(!entry.to_string().contains("zebra") && !entry.to_string().contains(&key), "{entry}");
     }
     let before = console.audit().await.len();
     // A body that is no login, and one that the rate limit refuses, say nothing about a key.
