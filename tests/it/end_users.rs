@@ -288,15 +288,15 @@ async fn names_reach_neither_logs_nor_metrics() {
     let rest = "[limits.end_users]\nper_minute = 1";
     let gateway = gateway_with("", rest, |setup| setup.options(on_this_thread), says_hi).await;
     let path = "/inference/v1/chat/completions";
-    let of_ann = chat(&json!({"user": "ann-4711", "metadata": {"team": "sea-4711"}}));
+    let of_ann = chat(&json!({"user": "ann-zebra", "metadata": {"team": "sea-zebra"}}));
     assert_eq!(ask(&gateway, path, &of_ann).await.0, 200);
     assert_eq!(ask(&gateway, path, &of_ann).await.0, 429);
     gateway.server.app.flush().unwrap();
     let metrics = client().get(format!("{}/metrics", gateway.server.base)).send().await.unwrap();
     let metrics = metrics.text().await.unwrap();
-    assert!(metrics.contains("end_user") && !metrics.contains("4711"), "{metrics}");
+    assert!(metrics.contains("end_user") && !metrics.contains("zebra"), "{metrics}");
     let log = log.text();
-    assert!(log.contains("rate_limited_minute") && !log.contains("4711"), "{log}");
+    assert!(log.contains("rate_limited_minute") && !log.contains("zebra"), "{log}");
 }
 
 #[tokio::test]
