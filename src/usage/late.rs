@@ -19,7 +19,6 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::meter::{Attempt, CANCELLED};
 use crate::money::Usage;
 
 /// How many calls are read on at once, on all budgets together. Each takes as much memory as any call under way.
@@ -46,11 +45,12 @@ impl Default for LateCalls {
 }
 
 impl LateCalls {
-    /// Books `attempt` once `used` is known; `None` if it never will be. A dropped attempt is charged what was reserved.
+    /// Calls `book` once `used` is known, and drops it if that is `None` or will never be: a dropped attempt is charged
+    /// what was reserved.
     pub(super) fn follow(
         &self,
-        attempt: Attempt,
         used: impl Future<Output = Option<Usage>> + Send + 'static,
+        book: impl FnOnce(Usage) + Send + 'static,
     ) {
         if self.stop.is_cancelled() || tokio::runtime::Handle::try_current().is_err() {
             return;
@@ -60,7 +60,7 @@ impl LateCalls {
         self.tasks.spawn(async move {
             let known = stop.run_until_cancelled(timeout(MAX_TIME, used)).await;
             if let Some(Ok(Some(usage))) = known {
-                attempt.finish(CANCELLED, usage);
+                book(usage);
             }
             drop(permit);
         });

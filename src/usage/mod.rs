@@ -22,8 +22,10 @@ mod late;
 mod ledger;
 mod meter;
 mod report;
+mod request;
 mod spans;
 mod spending;
+mod totals;
 
 #[cfg(test)]
 pub use crate::storage::Store;
@@ -32,8 +34,9 @@ pub use billing::{billing, statement};
 pub use budgets::{Budget, BudgetError};
 pub use days::{Days, Month, parse_date};
 pub use ledger::Ledger;
-pub use meter::{Attempt, Meter, ModelTotal, RequestTotal};
+pub use meter::{Attempt, Meter};
 pub use report::{ReportError, ReportRequest, month_of_key, report};
+pub use totals::{ModelTotal, RequestTotal};
 
 use std::sync::Arc;
 

@@ -6,15 +6,14 @@
 use std::time::Instant;
 
 use super::Purpose;
-use super::meter::{CANCELLED, Meter};
+use super::request::CANCELLED;
 use crate::metrics;
 use crate::model_id;
 use crate::money::NanoUsd;
-use crate::traces::{Kind, Span};
+use crate::traces::{Kind, Parent, Span};
 
-/// The span of a call to `model` (its full identifier) that begins now.
-pub(super) fn begin(meter: &Meter, model: &str, purpose: Purpose, now: Instant) -> Span {
-    let place = meter.place();
+/// The span of a call to `model` (its full identifier) that begins now, as a part of another.
+pub(super) fn begin(place: &Parent, model: &str, purpose: Purpose, now: Instant) -> Span {
     if place.is_none() {
         return Span::default();
     }

@@ -18,12 +18,13 @@ use std::time::{Duration, Instant};
 
 use slab::Slab;
 
-use super::meter::Meter;
+use super::request::{End, Request};
+use super::totals::Used;
 use crate::id;
 use crate::lock::Lock;
-use crate::money::{Price, Tokens};
+use crate::money::{Price, Tokens, Usage};
 use crate::net::workers::PerWorker;
-use crate::storage::AttemptRow;
+use crate::storage::{AttemptRow, INTERRUPTED};
 use crate::traces::Span;
 
 /// The age from which on a call is written down, and the least time between two writes of it. With the time between two
@@ -50,7 +51,7 @@ struct List(Arc<Mutex<Slab<Arc<OpenCall>>>>);
 
 /// A call under way.
 pub(super) struct OpenCall {
-    pub(super) meter: Meter,
+    pub(super) request: Arc<Request>,
     pub(super) model: Arc<str>,
     /// The price of its tokens. Without it, the total of this model and purpose has no cost.
     pub(super) price: Option<Price>,
@@ -131,8 +132,8 @@ impl Journal {
     }
 
     /// The rows that calls would be booked as if they ended now.
-    pub(super) fn rows(due: &[(Arc<OpenCall>, Tokens)]) -> Vec<AttemptRow> {
-        due.iter().map(|(call, used)| call.meter.under_way(call, *used)).collect()
+    pub(super) fn rows(&self, due: &[(Arc<OpenCall>, Tokens)]) -> Vec<AttemptRow> {
+        due.iter().map(|(call, used)| call.under_way(*used, &self.server)).collect()
     }
 
     /// What was due is written down.
@@ -154,7 +155,7 @@ impl Journal {
         if call.number.load(Ordering::Relaxed) == 0 {
             let number = self.last_number.fetch_add(1, Ordering::Relaxed) + 1;
             call.number.store(number, Ordering::Relaxed);
-            call.meter.number_request(number);
+            call.request.number(number);
         }
     }
 }
@@ -162,14 +163,14 @@ impl Journal {
 impl OpenCall {
     /// A call that has used nothing yet.
     pub(super) fn new(
-        meter: Meter,
+        request: Arc<Request>,
         model: Arc<str>,
         price: Option<Price>,
         begun: Instant,
         span: Span,
     ) -> Self {
         Self {
-            meter,
+            request,
             model,
             price,
             begun,
@@ -191,9 +192,17 @@ impl OpenCall {
         self.used.get()
     }
 
-    /// Its number in the journal, if it has one.
-    pub(super) fn number(&self) -> Option<u64> {
-        Some(self.number.load(Ordering::Relaxed)).filter(|number| *number > 0)
+    /// The row of it that says how it ended.
+    pub(super) fn row(&self, end: &End, server: &Arc<str>) -> AttemptRow {
+        let number = Some(self.number.load(Ordering::Relaxed)).filter(|number| *number > 0);
+        self.request.row(&self.model, end, server, number)
+    }
+
+    /// What it would be booked as if its server died now.
+    fn under_way(&self, tokens: Tokens, server: &Arc<str>) -> AttemptRow {
+        let used = Used { usage: Usage::estimated(tokens), cost: self.price.map(|price| price.of(tokens)) };
+        let position = self.request.next_position(&self.model);
+        self.row(&End { outcome: INTERRUPTED, used, took: self.begun.elapsed(), position }, server)
     }
 
     fn age(&self, now: Instant) -> Duration {

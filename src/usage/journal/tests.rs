@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::*;
 use crate::api::Service;
 use crate::clock::{Clock, Time};
-use crate::storage::{INTERRUPTED, Store, UsageCounts, UsageQuery};
-use crate::usage::{Account, Accounting, Attempt, Budget, Ledger, Purpose};
+use crate::storage::{Store, UsageCounts, UsageQuery};
+use crate::usage::{Account, Accounting, Attempt, Budget, Ledger, Meter, Purpose};
 
 const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
 const OLD: Duration = Duration::from_secs(1);
@@ -116,7 +116,7 @@ fn a_call_that_ends_while_it_is_written_down_is_booked_once() {
     let attempt = begin(&meter(&ledger, "req_1", &clock));
     let due = ledger.journal().due(Instant::now() + OLD);
     attempt.finish("ok", used(1));
-    store.add_usage(&[], &Journal::rows(&due)).unwrap();
+    store.add_usage(&[], &ledger.journal().rows(&due)).unwrap();
     ledger.flush().unwrap();
     assert_eq!(booked_of_the_dead(&store), []);
     assert_eq!(sums(&store).attempts, 1);

@@ -239,7 +239,7 @@ impl Ledger {
             self.shared.writing.store(left.len(), Ordering::Relaxed);
             let batch = &left[..left.len().min(MAX_PER_TRANSACTION)];
             let some_calls = if batch.len() == left.len() { calls.next() } else { None };
-            let under_way = some_calls.map(Journal::rows).unwrap_or_default();
+            let under_way = some_calls.map(|calls| self.shared.journal.rows(calls)).unwrap_or_default();
             if let Err(cause) = self.shared.store.add_usage(batch, &under_way) {
                 return (written, Err(cause));
             }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::api::Service;
 use crate::clock::Clock;
-use crate::storage::Store;
+use crate::storage::{AttemptRow, Store};
 use crate::usage::{Budget, Ledger};
 
 const NOW: Time = Time::from_unix_ms(1_795_202_760_000);
