@@ -9,7 +9,7 @@
 //! claim. What becomes of its second answer: see [`super::mend`].
 
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use tracing::{debug, warn};
 
@@ -22,6 +22,7 @@ use super::review::{Faulty, Kept, MAX_PLACES, Part, Review, overlap, review};
 use super::statement::{Statement, passage};
 use crate::api::verify::{SkipReason, Span as Position};
 use crate::inference::{Answer, Failure, Message, Role};
+use crate::lock::Lock;
 use crate::traces::Span;
 use crate::usage::Purpose;
 use crate::verify::claim::Claim;
@@ -97,8 +98,7 @@ impl Desk<'_> {
             let draft = draft.inspect_err(|_| {
                 let complete = draft::read_cut_off(answer, MAX_ANSWER_BYTES);
                 if let Some(complete) = complete {
-                    *cut_off.lock().unwrap_or_else(PoisonError::into_inner) =
-                        Some((complete, answer.to_owned()));
+                    *cut_off.locked() = Some((complete, answer.to_owned()));
                 }
             })?;
             Ok((draft, answer.to_owned()))
@@ -108,7 +108,7 @@ impl Desk<'_> {
         let (draft, answer) = match first {
             Ok(first) => first,
             Err(failure) if failure == Failure::Refused => return Err(failure),
-            Err(failure) => cut_off.into_inner().unwrap_or_else(PoisonError::into_inner).ok_or(failure)?,
+            Err(failure) => cut_off.locked().take().ok_or(failure)?,
         };
         let first = review(statement, section, draft, &Kept::default());
         first.sound.iter().for_each(|claim| self.feed.ask(claim));
@@ -206,7 +206,7 @@ impl Desk<'_> {
         let read = |answer: &Answer| {
             self.record(task, section, model, answer);
             let audit = audit::read(&answer.text, claims.len())?;
-            let mut partial = partial.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut partial = partial.locked();
             let audit = match partial.take() {
                 Some(earlier) => audit.joined(earlier),
                 None => audit,
@@ -223,7 +223,7 @@ impl Desk<'_> {
                 warn!(verification = %statement.job.id, model, code = failure.code(), "an audit gave no whole answer");
             })
             .ok()
-            .or_else(|| partial.into_inner().unwrap_or_else(PoisonError::into_inner))
+            .or_else(|| partial.locked().take())
     }
 
     /// The sentences of a section that claims and skipped parts do not account for.

@@ -10,17 +10,15 @@ use std::task::{Context, Poll, Waker, ready};
 use std::{fmt, io};
 
 use bytes::{Bytes, BytesMut};
-use hyper_rustls::MaybeHttpsStream;
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::task::coop;
 use tokio_rustls::client::TlsStream;
 
+use super::BrokenResponse;
 use super::encoded_request::EncodedRequest;
 use super::framing::Framing;
 use super::head::{self, EarlyResponse, Head};
-use super::{BrokenResponse, Connected};
 
 /// The maximum size of one read; TLS never yields more.
 const READ_BYTES: usize = 16 * 1024;
@@ -38,7 +36,7 @@ enum Stream {
     Plain(TcpStream),
     /// Boxed, as it is large, and the future of a waiting call would reserve space for it wherever the connection is
     /// moved.
-    Tls(Box<TlsStream<TokioIo<Connected>>>),
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// How much of a request was sent.
@@ -52,11 +50,17 @@ pub(super) enum SendOutcome {
 }
 
 impl Connection {
-    pub(super) fn new(stream: MaybeHttpsStream<Connected>) -> Self {
-        let stream = match stream {
-            MaybeHttpsStream::Http(plain) => Stream::Plain(plain.into_inner()),
-            MaybeHttpsStream::Https(tls) => Stream::Tls(Box::new(tls.into_inner())),
-        };
+    /// A connection on which anybody may read.
+    pub(super) fn plain(stream: TcpStream) -> Self {
+        Self::new(Stream::Plain(stream))
+    }
+
+    /// A connection that the provider's certificate was shown on.
+    pub(super) fn encrypted(stream: TlsStream<TcpStream>) -> Self {
+        Self::new(Stream::Tls(Box::new(stream)))
+    }
+
+    fn new(stream: Stream) -> Self {
         Self { stream, received: BytesMut::new(), interim_bytes: 0 }
     }
 
@@ -136,7 +140,7 @@ impl Connection {
     pub(super) async fn readable(&self) {
         let plain = match &self.stream {
             Stream::Plain(plain) => plain,
-            Stream::Tls(tls) => tls.get_ref().0.inner().inner(),
+            Stream::Tls(tls) => tls.get_ref().0,
         };
         let readable = tokio::time::timeout(std::time::Duration::from_secs(20), plain.readable()).await;
         assert!(matches!(readable, Ok(Ok(()))), "nothing comes: {readable:?}");

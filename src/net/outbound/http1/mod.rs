@@ -20,14 +20,14 @@ use std::time::Duration;
 use crate::lock::Lock;
 
 use bytes::Bytes;
+use http::uri::Scheme;
 use http::{HeaderName, HeaderValue, Method, Response, Uri};
 use hyper::body::{Frame, SizeHint};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep_until, timeout};
+use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
 use tower_service::Service;
 
 use super::{SendError, connect_error};
@@ -56,9 +56,6 @@ pub(crate) struct HttpRequest<'a> {
     pub(crate) body: Bytes,
 }
 
-/// The plain connection that the connector establishes.
-type Connected = TokioIo<TcpStream>;
-
 /// The error for a connection that ended too soon, or on which something arrived that is no valid response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct BrokenResponse;
@@ -78,7 +75,9 @@ pub(crate) struct ConnectionPool {
     address: Uri,
     /// The value of the `Host` header.
     host: HeaderValue,
-    connector: HttpsConnector<HttpConnector>,
+    connector: HttpConnector,
+    /// What encrypts connections, if the address asks for it.
+    tls: Option<Arc<ClientConfig>>,
     connect_timeout: Duration,
     idle: Arc<IdleConnections>,
 }
@@ -106,16 +105,17 @@ impl ConnectionPool {
         max_idle: usize,
         tls: ClientConfig,
     ) -> Result<Self, http::Error> {
-        let mut http = HttpConnector::new();
-        http.enforce_http(false);
+        let mut connector = HttpConnector::new();
+        connector.enforce_http(false);
         // Otherwise Nagle's algorithm delays small requests.
-        http.set_nodelay(true);
-        let connector = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1();
+        connector.set_nodelay(true);
+        let is_encrypted = address.scheme() == Some(&Scheme::HTTPS);
         let host = address.authority().map_or("", http::uri::Authority::as_str);
         Ok(Self {
             host: HeaderValue::from_str(host)?,
             address: address.clone(),
-            connector: connector.wrap_connector(http),
+            connector,
+            tls: is_encrypted.then(|| Arc::new(tls)),
             connect_timeout,
             idle: Arc::new(IdleConnections { state: Mutex::default(), max: max_idle }),
         })
@@ -180,18 +180,26 @@ impl ConnectionPool {
     }
 
     async fn connect(&self) -> Result<Connection, SendError> {
-        // The connector is always ready.
-        let call = self.connector.clone().call(self.address.clone());
-        let (cause, failure) = match timeout(self.connect_timeout, call).await {
-            Ok(Ok(stream)) => {
+        let (cause, failure) = match timeout(self.connect_timeout, self.dial()).await {
+            Ok(Ok(connection)) => {
                 connect_error::connected();
-                return Ok(Connection::new(stream));
+                return Ok(connection);
             }
             Ok(Err(cause)) => (with_causes(&*cause), connect_error::failure(&*cause)),
             Err(_) => ("it took too long".to_owned(), SendError::Unreachable),
         };
         tracing::debug!(address = %self.address, cause, "cannot connect to a provider");
         Err(failure)
+    }
+
+    async fn dial(&self) -> Result<Connection, Box<dyn Error + Send + Sync>> {
+        // The connector is always ready.
+        let plain = self.connector.clone().call(self.address.clone()).await?.into_inner();
+        let Some(tls) = &self.tls else { return Ok(Connection::plain(plain)) };
+        let host = self.address.host().unwrap_or_default().trim_matches(['[', ']']);
+        let name = ServerName::try_from(host)?.to_owned();
+        // Boxed, as hundreds of plain connections that are made at once need no room for it: 2 KB each.
+        Ok(Connection::encrypted(Box::pin(TlsConnector::from(tls.clone()).connect(name, plain)).await?))
     }
 }
 

@@ -8,6 +8,8 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig};
 
+use hyper_util::rt::TokioIo;
+
 use super::*;
 
 const MAX_IDLE: usize = 8;

@@ -1,14 +1,11 @@
 //! Keys, times, dates and amounts typed by users: what is read is written back unchanged, and no typing error turns one
 //! key into another.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
+use crate::input::{is_harmless, number};
 use mk::clock::Time;
 use mk::keys::{expiry, service_of};
 use mk::money::NanoUsd;
 use mk::usage::{Month, parse_date};
-use mk_fuzz::{is_harmless, number};
 
 /// A well-formed key that nobody has.
 const KEY: &str = "mk_verify_000000000000000000000000004ANCeP";
@@ -58,10 +55,10 @@ fn amounts(text: &str) {
     assert_eq!(written.strip_prefix('$').and_then(NanoUsd::parse_usd), Some(amount), "{text:?}");
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     key(&text);
     mistyped(&text);
     times(&text);
     amounts(&text);
-});
+}

@@ -1,16 +1,13 @@
 //! Sentences and sections of statements: in order, apart, of whole characters, and of plain text nothing visible is left
 //! out.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use mk::verify::document::{Document, Format};
 
 fn visible(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     for format in [Format::Text, Format::Markdown] {
         let document = Document::new(&text, format);
@@ -32,4 +29,4 @@ fuzz_target!(|bytes: &[u8]| {
         }
         assert_eq!(next, sentences.len());
     }
-});
+}

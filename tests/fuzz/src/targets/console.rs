@@ -1,11 +1,9 @@
 //! Bodies and queries of the console, and bodies of verifications: refusals have messages that are safe to show, and
 //! what is accepted is stored and read back unchanged.
 
-#![no_main]
-
 use std::cell::RefCell;
 
-use libfuzzer_sys::fuzz_target;
+use crate::input::{is_harmless, is_object};
 use mk::api::error::ErrorBody;
 use mk::clock::Time;
 use mk::keys::{self, ManageError, apps};
@@ -14,7 +12,6 @@ use mk::providers::{Chat, Effort, Kind, Message, Model, Question, Role, dialect}
 use mk::server::fuzz_entry;
 use mk::storage::Store;
 use mk::verify::{PanelSettings, Settings};
-use mk_fuzz::{is_harmless, is_object};
 
 const NOW: Time = Time::from_unix_ms(1_795_176_000_000);
 /// After this many writes the store is replaced, so that it does not grow with the run.
@@ -132,7 +129,7 @@ fn queries(text: &str) {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     verification(bytes);
     queries(&String::from_utf8_lossy(bytes));
     if let Some(seconds) = accepted(fuzz_entry::rotation(bytes)) {
@@ -145,4 +142,4 @@ fuzz_target!(|bytes: &[u8]| {
             *desk = Desk::new();
         }
     });
-});
+}

@@ -1,18 +1,15 @@
 //! A server's responses as the command line's client reads them, over a real connection: they mean the same however
 //! they are split, and only a stream that ended properly is a success.
 
-#![no_main]
-
 use std::cell::{LazyCell, RefCell};
 use std::fmt::Write;
 use std::rc::Rc;
 use std::time::Duration;
 
-use libfuzzer_sys::fuzz_target;
+use crate::input::{one_of, pieces};
 use mk::api::chat::ChatRequest;
 use mk::api::verify::VerifyRequest;
 use mk::client::{Client, Error, Settings};
-use mk_fuzz::{one_of, pieces};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -126,10 +123,10 @@ fn shown<T: std::fmt::Debug>(outcome: Result<T, Error>) -> String {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let head = one_of(bytes, 200, &HEADS);
     STAGE.with(|stage| {
         let whole = stage.results(head, &[bytes]);
         assert_eq!(stage.results(head, &pieces(bytes)), whole, "in pieces");
     });
-});
+}

@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hasher};
 
 /// A number that depends only on `bytes` and `purpose`.
 #[must_use]
-pub fn number(bytes: &[u8], purpose: u8) -> u64 {
+pub(crate) fn number(bytes: &[u8], purpose: u8) -> u64 {
     let mut hasher = DefaultHasher::new();
     hasher.write(bytes);
     hasher.write_u8(purpose);
@@ -19,14 +19,14 @@ pub fn number(bytes: &[u8], purpose: u8) -> u64 {
 /// # Panics
 /// If there are none.
 #[must_use]
-pub fn one_of<'c, T>(bytes: &[u8], purpose: u8, choices: &'c [T]) -> &'c T {
+pub(crate) fn one_of<'c, T>(bytes: &[u8], purpose: u8, choices: &'c [T]) -> &'c T {
     let at = number(bytes, purpose) % choices.len() as u64;
     &choices[usize::try_from(at).unwrap_or_default()]
 }
 
 /// Splits `bytes` into pieces, some of them empty or of a single byte.
 #[must_use]
-pub fn pieces(bytes: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn pieces(bytes: &[u8]) -> Vec<&[u8]> {
     const CUTS: u8 = 6;
     let places = bytes.len() as u64 + 1;
     let cuts = (0..CUTS).map(|cut| usize::try_from(number(bytes, cut) % places).unwrap_or_default());
@@ -48,7 +48,7 @@ pub fn pieces(bytes: &[u8]) -> Vec<&[u8]> {
 
 /// Whether `text` is free of control characters and of those that reorder a line, on which a terminal would act.
 #[must_use]
-pub fn is_harmless(text: &str) -> bool {
+pub(crate) fn is_harmless(text: &str) -> bool {
     let reorders =
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     !text.chars().any(|c| c.is_control() || reorders(c))
@@ -56,7 +56,7 @@ pub fn is_harmless(text: &str) -> bool {
 
 /// Whether `bytes` are one JSON object, of any depth.
 #[must_use]
-pub fn is_object(bytes: &[u8]) -> bool {
+pub(crate) fn is_object(bytes: &[u8]) -> bool {
     let value = serde_json::from_slice::<&serde_json::value::RawValue>(bytes);
     value.is_ok_and(|value| value.get().starts_with('{'))
 }

@@ -1,12 +1,9 @@
 //! Receipts from anywhere: what is no receipt is refused, and of one that a server has signed, whatever it says, votes are
 //! counted again or said to be beyond counting.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use mk::verify::receipt::{MAX_BYTES, Payload, PublicKey, open};
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     if let Ok(receipt) = open(&text) {
         assert!(text.len() <= MAX_BYTES && receipt.key_id.len() == 16, "{text:?}");
@@ -23,4 +20,4 @@ fuzz_target!(|bytes: &[u8]| {
             assert_eq!(votes, record.votes.len(), "every vote is accounted for");
         }
     }
-});
+}

@@ -1,13 +1,10 @@
 //! Callers' chat completions: what is accepted becomes a request in every dialect, or an unsupported parameter is
 //! named.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
+use crate::input::{is_harmless, is_object, number};
 use mk::json::fields::Fields;
 use mk::providers::{CompletionRequest, Failure, Kind, Model, Structure, dialect};
 use mk::server::fuzz_entry;
-use mk_fuzz::{is_harmless, is_object, number};
 
 fn check(kind: Kind, asked: &CompletionRequest<'_>, model: &Model) {
     let model = &Model { kind, ..model.clone() };
@@ -44,7 +41,7 @@ fn walk(bytes: &[u8]) {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     walk(bytes);
     let (name, asked) = match fuzz_entry::completion(bytes) {
         Ok(read) => read,
@@ -71,4 +68,4 @@ fuzz_target!(|bytes: &[u8]| {
     for kind in Kind::OF_APIS {
         check(kind, &asked, &model);
     }
-});
+}

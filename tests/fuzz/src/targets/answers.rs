@@ -1,19 +1,16 @@
 //! Providers' whole responses and errors, in every dialect: what is accepted as an answer is one, and messages of
 //! failures are harmless.
 
-#![no_main]
-
+use crate::input::{is_harmless, is_object, one_of};
 use bytes::Bytes;
 use http::HeaderMap;
 use http::header::{HeaderValue, RETRY_AFTER};
-use libfuzzer_sys::fuzz_target;
 use mk::clock::{Clock, Time};
 use mk::json::fields::Fields;
 use mk::providers::{
     Chat, CompletionRequest, Dialect, Effort, FailedCall, Failure, Kind, Model, Protocol, ProviderResponse,
     Question, ResponseMeta, dialect,
 };
-use mk_fuzz::{is_harmless, is_object, one_of};
 use serde_json::Value;
 
 const STATUSES: [u16; 12] = [200, 204, 301, 400, 401, 402, 403, 404, 413, 429, 500, 529];
@@ -82,7 +79,7 @@ fn read(dialect: &dyn Dialect, response: &ProviderResponse) {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let mut headers = HeaderMap::new();
     let first_line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
     if let Ok(value) = HeaderValue::from_bytes(first_line) {
@@ -99,4 +96,4 @@ fuzz_target!(|bytes: &[u8]| {
             read(&*dialect(kind).expect("these are spoken over HTTP"), &response);
         }
     }
-});
+}

@@ -1,12 +1,9 @@
 //! Untrusted text on its way to a terminal: nothing remains on which a terminal would act.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
+use crate::input::{is_harmless, pieces};
 use mk::cli::terminal::sanitize::{json, line, lines};
-use mk_fuzz::{is_harmless, pieces};
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let safe = line(&text);
     assert!(is_harmless(&safe), "{safe:?}");
@@ -37,4 +34,4 @@ fuzz_target!(|bytes: &[u8]| {
         let (read, meant) = (serde_json::from_str(&safe), serde_json::from_str(&written));
         assert_eq!(read.ok() as Option<serde_json::Value>, meant.ok(), "the value has changed");
     }
-});
+}

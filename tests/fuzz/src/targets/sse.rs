@@ -1,10 +1,7 @@
 //! The decoder of providers' event streams: however a stream is split, it has the same events, and none is too large.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
+use crate::input::pieces;
 use mk::net::sse_decoder::{Decoder, MAX_EVENT_BYTES};
-use mk_fuzz::pieces;
 
 type Owned = (Vec<u8>, Vec<u8>);
 
@@ -41,7 +38,7 @@ fn written(events: &[Owned]) -> Vec<u8> {
     stream
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let open = read(&[bytes], false);
     assert_eq!(read(&pieces(bytes), false), open, "cut into pieces");
     let single: Vec<&[u8]> = bytes.chunks(1).collect();
@@ -50,4 +47,4 @@ fuzz_target!(|bytes: &[u8]| {
     let whole = read(&[bytes], true);
     assert!(whole.starts_with(&open) && whole.len() <= open.len() + 1, "the end completes one event at most");
     assert_eq!(read(&[&written(&whole)], false), whole, "written again");
-});
+}

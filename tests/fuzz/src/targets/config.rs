@@ -1,19 +1,16 @@
 //! Configuration files: whatever they contain, they are read, or refused with a one-line message.
 
-#![no_main]
-
 use std::cell::LazyCell;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use libfuzzer_sys::fuzz_target;
+use crate::input::is_harmless;
 use mk::clock::Time;
 use mk::config::{
     ClientArgs, ConfigError, Env, ServerArgs, client_listing, load_client, load_providers, load_server,
     server_listing,
 };
-use mk_fuzz::is_harmless;
 use tempfile::TempDir;
 
 thread_local! {
@@ -59,7 +56,7 @@ fn client(env: &Env) {
     }
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let home = HOME.with(|home| home.path().to_owned());
     // With a key, so that no local ports are probed if the file names no provider.
     let mut env = Env::bare([("OPENAI_API_KEY", "sk-nobody")], Time::from_unix_ms(1_795_176_000_000));
@@ -80,4 +77,4 @@ fuzz_target!(|bytes: &[u8]| {
         client(&env);
         fs::remove_file(path).expect("it was written");
     }
-});
+}

@@ -1,15 +1,12 @@
 //! Providers' streamed responses, in every dialect: however the bytes are split, callers get the same chunks, in the
 //! order that the format requires.
 
-#![no_main]
-
 use std::collections::BTreeSet;
 
-use libfuzzer_sys::fuzz_target;
+use crate::input::{is_object, number, pieces};
 use mk::json::fields::Fields;
 use mk::net::sse_decoder::Decoder;
 use mk::providers::{ChunkWriter, CompletionRequest, EventOutcome, Failure, Kind, ResponseMeta, dialect};
-use mk_fuzz::{is_object, number, pieces};
 use serde_json::Value;
 
 /// What a caller gets of a stream, and why it broke.
@@ -93,11 +90,11 @@ fn check(output: &Output) {
     assert!(!output.is_whole || started == ended, "the stream is complete, but a choice is not");
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let choices = 1 + u32::try_from(number(bytes, 100) % 2).unwrap_or_default();
     for kind in Kind::OF_APIS {
         let whole = decode(kind, &[bytes], choices);
         check(&whole);
         assert_eq!(without_ids(decode(kind, &pieces(bytes), choices)), without_ids(whole), "{kind:?}");
     }
-});
+}

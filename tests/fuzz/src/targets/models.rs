@@ -1,14 +1,11 @@
 //! Model output in verifications: claims and votes, in JSON or not.
 
-#![no_main]
-
 use std::collections::HashSet;
 
-use libfuzzer_sys::fuzz_target;
+use crate::input::is_harmless;
 use mk::api::verify::{Domain, Format};
 use mk::clock::Time;
 use mk::verify::{Claim, Job, Work, read_answer, review_answer};
-use mk_fuzz::is_harmless;
 
 fn is_line(text: &str, most: usize) -> bool {
     is_harmless(text) && !text.is_empty() && text.trim() == text && text.chars().count() <= most
@@ -69,7 +66,7 @@ fn said(reviewed: Option<(Vec<Claim>, Vec<mk::api::verify::Skipped>)>) -> Option
     reviewed.map(|(claims, _)| claims.into_iter().map(|claim| claim.text).collect())
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     claims(&text);
     vote(&text);
@@ -82,4 +79,4 @@ fuzz_target!(|bytes: &[u8]| {
         let in_prose = said(review_answer(&job, &format!("Sure: {fenced}")));
         assert!(in_prose.is_none() || in_prose == bare, "prose changes the meaning: {in_prose:?}");
     }
-});
+}

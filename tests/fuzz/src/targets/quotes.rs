@@ -1,10 +1,7 @@
 //! Quotes in statements: what is found stands there, at the bounds of characters, and a claim's check takes no harm from
 //! any text.
 
-#![no_main]
-
 use jiff::civil::date;
-use libfuzzer_sys::fuzz_target;
 use mk::verify::anchors::{Anchored, check};
 use mk::verify::document::{Account, AccountKind, Document, Finder, Format, coverage};
 use mk::verify::words::Folded;
@@ -13,7 +10,7 @@ fn even(text: &str) -> String {
     Folded::new(text).text().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let input = String::from_utf8_lossy(bytes);
     // The last line is a quote of what stands before it.
     let (text, quote) = input.rsplit_once('\n').unwrap_or((&input, &input));
@@ -58,4 +55,4 @@ fuzz_target!(|bytes: &[u8]| {
             .collect();
         coverage(&document, &finder, 0..document.sentences().len(), &accounts, text, date(2026, 11, 26));
     }
-});
+}

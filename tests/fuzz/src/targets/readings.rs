@@ -1,13 +1,10 @@
 //! Values in texts and options: their places are whole characters in order, and what is decided of two options does not
 //! depend on which comes first.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
 use mk::verify::options::{asks_whether_true, choose, names_claimed};
 use mk::verify::values::{Choice, read};
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let input = String::from_utf8_lossy(bytes);
     let mut end = 0;
     for found in read(&input, None) {
@@ -32,4 +29,4 @@ fuzz_target!(|bytes: &[u8]| {
     assert!(best.is_none_or(|best| shown.contains(&best)), "what is believed right is not shown");
     let texts: Vec<&str> = rivals.iter().map(Choice::text).collect();
     let _ = (names_claimed(&input, one.text(), &texts), asks_whether_true(&input));
-});
+}

@@ -1,12 +1,9 @@
 //! The frames of the server's streams: whatever text an event contains, it is one frame, and is read back unchanged.
 
-#![no_main]
-
-use libfuzzer_sys::fuzz_target;
+use crate::input::pieces;
 use mk::api::sse::frame;
 use mk::api::verify::Event;
 use mk::net::sse_decoder::Decoder;
-use mk_fuzz::pieces;
 
 const NAMES: [&str; 9] = [
     "starting",
@@ -41,7 +38,7 @@ fn naive(stream: &[u8]) -> Option<(&str, &str)> {
     Some((name.strip_prefix("event: ")?, data.strip_prefix("data: ").filter(|data| !data.contains('\n'))?))
 }
 
-fuzz_target!(|bytes: &[u8]| {
+pub(super) fn run(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let written = frame("claim_verified", &[&text]).expect("a text is JSON");
     let (name, data) = only_event(&written);
@@ -57,4 +54,4 @@ fuzz_target!(|bytes: &[u8]| {
         let again = Event::read(&read_name, &data).expect("what was written is read");
         assert_eq!(again, Some(event));
     }
-});
+}
