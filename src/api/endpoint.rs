@@ -5,11 +5,13 @@
 //! `Location` is relative to the requested one. Elsewhere a trailing slash is ignored, and a placeholder, which is
 //! always last, stands for the rest: identifiers of models and names of files have slashes in them.
 
+use serde::Deserialize;
+
 /// Makes of each row a variant of [`Endpoint`] and its entry in the table.
 macro_rules! endpoints {
     ($($name:ident $methods:literal $path:literal,)+) => {
         /// What is served at a path.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
         #[expect(missing_docs, reason = "the table says what each is")]
         pub enum Endpoint {
             $($name,)+

@@ -1,45 +1,48 @@
 //! `GET /openapi.json`: the whole API in `OpenAPI` 3.1, for people, for client generators and for tests.
 //!
 //! Responses are described by the wire types themselves ([`schemas`]), so that a field added there is described at
-//! once; requests that are read field by field are described by the same constants that they are checked against. What
-//! no type says, paths and statuses, is written by hand in a module per area. Tests compare all of it with the server:
-//! every path in both directions, every example, and real responses.
+//! once. What no type says is written down in `data`: operations, parameters, headers, the schemas of what is read field
+//! by field or passed on, and examples. There, `"$name"` stands for a value of `values.json` or a constant of the
+//! program, so that a range is described by what it is checked against; and `"$": "$name"` in an object for the fields of
+//! such a value, which later fields replace. Tests compare all of it with the server: every path in both directions,
+//! every example, and real responses.
 //!
 //! The description has the ranges that this server is configured for, so it is made once per configuration, when it is
 //! first requested: a server that is embedded for one command never makes it.
 
-mod console;
-mod example;
-mod headers;
-mod inference;
-mod info;
 mod operation;
-mod pages;
-mod parameters;
 mod responses;
 mod schemas;
 #[cfg(test)]
 mod tests;
-mod verify;
 
 pub(crate) use responses::by_status as error_codes;
 
+use std::mem;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use warp::reply::Response;
 
+use super::chat::{MAX_TOKENS, ROLES, TEMPERATURE};
+use super::console::{DEFAULT_PAGE_SIZE, MAX_GRACE_SECONDS, MAX_PAGE_SIZE};
+use super::embeddings::{ENCODINGS, MAX_DIMENSIONS, MAX_INPUTS};
 use super::verify::panel_size;
+use crate::api::guard::Guard;
 use crate::api::verify::{Domain, MIN_REQUIRED};
 use crate::app::Configured;
 use crate::hex::hex;
+use crate::inference::MAX_CHOICES;
+use crate::keys::{MAX_APP_NAME_CHARS, MAX_KEY_NAME_CHARS, MAX_LIST_ENTRIES, MAX_PATTERN_CHARS};
+use crate::money::NanoUsd;
 use crate::server::request::incoming::Incoming;
 use crate::server::{ServerState, gate, reply, with_rate};
-use schemas::Schemas;
+use operation::Operation;
 
 /// The description as it is served.
 pub(in crate::server) struct Document {
@@ -57,7 +60,8 @@ impl Cache {
         if let Some(cached) = self.0.load_full().filter(|cached| cached.0 == bounds) {
             return cached;
         }
-        let made = Arc::new((bounds, Document::new(&describe(bounds))));
+        // Tests hold that it can be made.
+        let made = Arc::new((bounds, Document::new(&describe(bounds).unwrap_or_default())));
         self.0.store(Some(made.clone()));
         made
     }
@@ -125,28 +129,81 @@ impl Document {
 }
 
 /// The whole description.
-fn describe(bounds: Bounds) -> Value {
-    let mut schemas = Schemas::new();
-    let areas = [
-        verify::paths(&mut schemas, bounds),
-        inference::paths(&mut schemas),
-        console::paths(&mut schemas),
-        pages::paths(),
-    ];
-    let paths: Map<String, Value> = areas.into_iter().flatten().collect();
-    let mut description = info::head();
-    description["paths"] = Value::Object(paths);
-    let code = responses::code(&mut schemas);
-    let mut schemas = schemas.finish();
-    for name in ["ErrorBody", "ErrorEvent", "ChatFault", "OpenAiError", "AnthropicError"] {
-        schemas[name]["properties"]["code"] = code.clone();
+///
+/// # Errors
+/// If a part of it cannot be read.
+fn describe(bounds: Bounds) -> serde_json::Result<Value> {
+    let mut named = constants();
+    named.extend(serde_json::from_str::<Map<_, _>>(include_str!("data/values.json"))?);
+    let operations: Vec<Operation> = read(include_str!("data/operations.json"), &named)?;
+    let by_hand = read(include_str!("data/schemas.json"), &named)?;
+    let mut components: Map<String, Value> = read(include_str!("data/components.json"), &named)?;
+    components.insert("schemas".to_owned(), schemas::all(bounds, by_hand).into());
+    components.insert("responses".to_owned(), responses::errors().into());
+    let mut description: Value = read(include_str!("data/head.json"), &named)?;
+    description["paths"] = operation::paths(&operations).into();
+    description["components"] = components.into();
+    Ok(description)
+}
+
+/// Reads a part of the description, and puts values in place of their names.
+fn read<T: DeserializeOwned>(text: &str, named: &Map<String, Value>) -> serde_json::Result<T> {
+    let mut value = serde_json::from_str(text)?;
+    fill(&mut value, named);
+    serde_json::from_value(value)
+}
+
+fn fill(value: &mut Value, named: &Map<String, Value>) {
+    match value {
+        Value::String(text) => {
+            if let Some(meant) = text.strip_prefix('$').and_then(|name| named.get(name)) {
+                *value = meant.clone();
+                fill(value, named);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| fill(item, named)),
+        Value::Object(map) => {
+            for (name, mut field) in mem::take(map) {
+                fill(&mut field, named);
+                match field {
+                    Value::Object(fields) if name == "$" => map.extend(fields),
+                    field => map.extend([(name, field)]),
+                }
+            }
+        }
+        _ => {}
     }
-    description["components"] = json!({
-        "schemas": schemas,
-        "responses": responses::errors(),
-        "parameters": parameters::all(),
-        "headers": headers::all(),
-        "securitySchemes": info::security(),
+}
+
+/// What the data name in capitals.
+fn constants() -> Map<String, Value> {
+    let or_null =
+        |names: &[&str]| names.iter().copied().map(Value::from).chain([Value::Null]).collect::<Value>();
+    let constants = json!({
+        "ABOUT": include_str!("data/about.md").trim_end(),
+        "DEFAULT_PAGE_SIZE": DEFAULT_PAGE_SIZE,
+        "ENCODINGS": or_null(&ENCODINGS),
+        "GUARDS": or_null(&Guard::ALL.map(Guard::as_str)),
+        "MAX_APP_NAME_CHARS": MAX_APP_NAME_CHARS,
+        "MAX_CHOICES": MAX_CHOICES,
+        "MAX_DIMENSIONS": MAX_DIMENSIONS,
+        "MAX_GRACE_SECONDS": MAX_GRACE_SECONDS,
+        "MAX_INPUTS": MAX_INPUTS,
+        "MAX_KEY_NAME_CHARS": MAX_KEY_NAME_CHARS,
+        "MAX_LIST_ENTRIES": MAX_LIST_ENTRIES,
+        "MAX_PAGE_SIZE": MAX_PAGE_SIZE,
+        "MAX_PATTERN_CHARS": MAX_PATTERN_CHARS,
+        "MAX_TEMPERATURE": TEMPERATURE.end(),
+        "MAX_TOKENS": MAX_TOKENS,
+        "MAX_USD": NanoUsd::MAX_USD,
+        "MIN_TEMPERATURE": TEMPERATURE.start(),
+        "ROLES": ROLES,
+        "VERSION": env!("CARGO_PKG_VERSION"),
     });
-    description
+    constants.as_object().cloned().unwrap_or_default()
+}
+
+/// A reference to a component of this kind.
+fn reference(kind: &str, name: &str) -> Value {
+    json!({"$ref": format!("#/components/{kind}/{name}")})
 }

@@ -1,146 +1,157 @@
-//! A builder for the operations of the description, with methods in the order in which people read an operation.
+//! The operations, from the short form in `data/operations.json` to that of `OpenAPI`: what all have in common is added,
+//! and names become references.
 
+use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::schemas::Schemas;
-use super::{headers, responses};
+use super::{reference, responses};
 use crate::api::endpoint::{Door, Endpoint};
 
-/// A method of a path.
-pub(super) struct Operation(Map<String, Value>);
+/// A method of an endpoint.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Operation {
+    endpoint: Endpoint,
+    /// Where `/openai/v1` has the same operation.
+    also_at: Option<Endpoint>,
+    method: String,
+    /// Its name in generated clients.
+    id: String,
+    tag: String,
+    summary: String,
+    description: String,
+    /// The alternative security schemes; an empty name stands for none.
+    #[serde(default)]
+    security: Vec<String>,
+    #[serde(default)]
+    parameters: Vec<String>,
+    body: Option<Body>,
+    responses: Vec<Response>,
+    /// The statuses of the shared error responses.
+    errors: Vec<u16>,
+}
+
+/// A JSON body, with examples by name.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    schema: String,
+    examples: Map<String, Value>,
+    #[serde(default)]
+    is_optional: bool,
+}
+
+/// A response, with its content in each form that it has.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Response {
+    status: u16,
+    description: String,
+    /// Schema (or its name) and example.
+    json: Option<(Value, Value)>,
+    /// The schema of a frame, and the frames of an example.
+    stream: Option<(Value, Vec<Map<String, Value>>)>,
+    text: Option<Text>,
+    /// The headers that it has besides the common ones.
+    #[serde(default)]
+    headers: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Text {
+    r#type: String,
+    description: String,
+    example: String,
+}
+
+/// All paths with their operations by method.
+pub(super) fn paths(operations: &[Operation]) -> Map<String, Value> {
+    let mut paths = Map::new();
+    for operation in operations {
+        for endpoint in [Some(operation.endpoint), operation.also_at].into_iter().flatten() {
+            let path = paths.entry(endpoint.path()).or_insert_with(|| json!({}));
+            path[&operation.method] = operation.at(endpoint);
+        }
+    }
+    paths
+}
 
 impl Operation {
-    /// `id` becomes the method's name in generated clients.
-    pub(super) fn new(tag: &str, id: &str, summary: &str, description: &str) -> Self {
-        let mut map = Map::new();
-        map.insert("operationId".to_owned(), id.into());
-        map.insert("tags".to_owned(), json!([tag]));
-        map.insert("summary".to_owned(), summary.into());
-        map.insert("description".to_owned(), description.into());
-        map.insert("security".to_owned(), json!([]));
-        map.insert("parameters".to_owned(), json!([]));
-        map.insert("responses".to_owned(), json!({}));
-        Self(map).parameters(&["RequestId"])
-    }
-
-    /// Sets another tag.
-    pub(super) fn tagged(mut self, tag: &str) -> Self {
-        self.0.insert("tags".to_owned(), json!([tag]));
-        self
-    }
-
-    /// Sets the alternative security schemes; `""` stands for none.
-    pub(super) fn secured(mut self, schemes: &[&str]) -> Self {
-        let one = |name: &&str| if name.is_empty() { json!({}) } else { json!({*name: []}) };
-        self.0.insert("security".to_owned(), schemes.iter().map(one).collect());
-        self
-    }
-
-    /// Adds parameters, by their names among the components.
-    pub(super) fn parameters(mut self, names: &[&str]) -> Self {
-        if let Some(Value::Array(list)) = self.0.get_mut("parameters") {
-            list.extend(names.iter().map(|name| json!({"$ref": format!("#/components/parameters/{name}")})));
+    /// The operation as it is at this endpoint.
+    fn at(&self, endpoint: Endpoint) -> Value {
+        let (id, tag) = if endpoint == self.endpoint {
+            (self.id.clone(), self.tag.as_str())
+        } else {
+            (format!("{}AtOpenAi", self.id), "Doors")
+        };
+        let parameters = ["RequestId"].into_iter().chain(self.parameters.iter().map(String::as_str));
+        let one_scheme = |name: &String| if name.is_empty() { json!({}) } else { json!({ name: [] }) };
+        let mut operation = json!({
+            "operationId": id,
+            "tags": [tag],
+            "summary": self.summary,
+            "description": self.description,
+            "security": self.security.iter().map(one_scheme).collect::<Vec<_>>(),
+            "parameters": parameters.map(|name| reference("parameters", name)).collect::<Vec<_>>(),
+        });
+        if let Some(body) = &self.body {
+            operation["requestBody"] = body.described();
         }
-        self
-    }
-
-    /// Sets a required JSON body, with examples by name.
-    pub(super) fn body(mut self, schema: &Value, examples: &[(&str, Value)]) -> Self {
-        let content = json(schema, examples);
-        self.0.insert("requestBody".to_owned(), json!({"required": true, "content": content}));
-        self
-    }
-
-    /// Sets an optional JSON body.
-    pub(super) fn optional_body(self, schema: &Value, examples: &[(&str, Value)]) -> Self {
-        let mut operation = self.body(schema, examples);
-        if let Some(body) = operation.0.get_mut("requestBody") {
-            body["required"] = false.into();
-        }
+        let own = self.responses.iter().map(|response| (response.status, response.described()));
+        let door = Door::of(endpoint.path());
+        let errors = self.errors.iter().map(|status| (*status, responses::behind(door, *status)));
+        let all: Map<String, Value> =
+            own.chain(errors).map(|(status, response)| (status.to_string(), response)).collect();
+        operation["responses"] = all.into();
         operation
     }
+}
 
-    /// Adds a response: its content by media type, and the headers it has besides the common ones.
-    pub(super) fn response(mut self, status: u16, description: &str, content: Value, own: &[&str]) -> Self {
-        let mut response = json!({"description": description, "headers": headers::references(own)});
-        if !content.is_null() {
-            response["content"] = content;
+impl Body {
+    fn described(&self) -> Value {
+        let examples: Map<String, Value> =
+            self.examples.iter().map(|(name, value)| (name.clone(), json!({ "value": value }))).collect();
+        let media = json!({"schema": schema(&self.schema.as_str().into()), "examples": examples});
+        json!({"required": !self.is_optional, "content": {"application/json": media}})
+    }
+}
+
+impl Response {
+    fn described(&self) -> Value {
+        let mut content = Map::new();
+        let mut add = |kind: &str, schema: Value, example: Value| {
+            content.insert(kind.to_owned(), json!({"schema": schema, "example": example}));
+        };
+        if let Some((kind, example)) = &self.json {
+            add("application/json", schema(kind), example.clone());
         }
-        self.insert_response(status, response);
-        self
-    }
-
-    /// Adds the shared error responses of these statuses.
-    pub(super) fn errors(mut self, statuses: &[u16]) -> Self {
-        for status in statuses {
-            self.insert_response(*status, responses::reference(*status));
+        if let Some((frame, example)) = &self.stream {
+            add("text/event-stream", schema(frame), frames(example).into());
         }
-        self
-    }
-
-    /// Adds the error responses of these statuses as a door has them.
-    pub(super) fn errors_behind(mut self, door: Door, schemas: &mut Schemas, statuses: &[u16]) -> Self {
-        for status in statuses {
-            self.insert_response(*status, responses::behind(door, schemas, *status));
+        if let Some(text) = &self.text {
+            let schema = json!({"type": "string", "description": text.description});
+            add(&text.r#type, schema, text.example.as_str().into());
         }
-        self
-    }
-
-    /// The operation as JSON.
-    pub(super) fn build(self) -> Value {
-        Value::Object(self.0)
-    }
-
-    fn insert_response(&mut self, status: u16, response: Value) {
-        if let Some(Value::Object(responses)) = self.0.get_mut("responses") {
-            responses.insert(status.to_string(), response);
+        let headers = responses::headers(self.headers.iter().map(String::as_str));
+        let mut response = json!({"description": self.description, "headers": headers});
+        if !content.is_empty() {
+            response["content"] = content.into();
         }
+        response
     }
 }
 
-/// JSON content, with examples by name.
-pub(super) fn json(schema: &Value, examples: &[(&str, Value)]) -> Value {
-    json!({"application/json": media(schema, examples)})
+/// A schema, or the reference to the one of this name.
+fn schema(schema: &Value) -> Value {
+    schema.as_str().map_or_else(|| schema.clone(), |name| reference("schemas", name))
 }
 
-/// JSON content with one example.
-pub(super) fn json_with_example(schema: &Value, example: &Value) -> Value {
-    json!({"application/json": {"schema": schema, "example": example}})
-}
-
-/// Text content of some media type.
-pub(super) fn text(kind: &str, description: &str, example: &str) -> Value {
-    json!({kind: {"schema": {"type": "string", "description": description}, "example": example}})
-}
-
-/// The schema of a string that contains JSON, such as the `data` of an event.
-pub(super) fn json_string(schema: &Value) -> Value {
-    json!({"type": "string", "contentMediaType": "application/json", "contentSchema": schema})
-}
-
-fn media(schema: &Value, examples: &[(&str, Value)]) -> Value {
-    let examples: Map<String, Value> =
-        examples.iter().map(|(name, value)| ((*name).to_owned(), json!({"value": value}))).collect();
-    json!({"schema": schema, "examples": examples})
-}
-
-/// Content with several media types.
-pub(super) fn either(one: Value, other: Value) -> Value {
-    match (one, other) {
-        (Value::Object(mut one), Value::Object(other)) => {
-            one.extend(other);
-            Value::Object(one)
-        }
-        (one, _) => one,
-    }
-}
-
-/// An endpoint's path with its operations by method.
-pub(super) fn path<const N: usize>(
-    endpoint: Endpoint,
-    operations: [(&str, Operation); N],
-) -> (String, Value) {
-    let operations: Map<String, Value> =
-        operations.into_iter().map(|(method, operation)| (method.to_owned(), operation.build())).collect();
-    (endpoint.path().to_owned(), Value::Object(operations))
+/// A stream as it is sent: a line for each field of a frame, and an empty one behind it.
+fn frames(frames: &[Map<String, Value>]) -> String {
+    let line = |(name, value): (&String, &Value)| match value {
+        Value::String(text) => format!("{name}: {text}\n"),
+        json => format!("{name}: {json}\n"),
+    };
+    frames.iter().map(|frame| frame.iter().map(line).collect::<String>() + "\n").collect()
 }

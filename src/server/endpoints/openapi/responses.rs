@@ -2,12 +2,20 @@
 
 use serde_json::{Map, Value, json};
 
-use super::headers;
-use super::schemas::{self, Schemas};
-use crate::api::door_error::{AnthropicErrorBody, OpenAiErrorBody};
+use super::reference;
 use crate::api::endpoint::Door;
 use crate::api::error_code::ErrorCode;
 use crate::server::reply;
+
+/// Headers that every response has, whatever its status.
+const COMMON_HEADERS: [&str; 6] = [
+    "X-Request-Id",
+    "X-RateLimit-Limit",
+    "X-RateLimit-Remaining",
+    "X-RateLimit-Reset",
+    "RateLimit-Policy",
+    "RateLimit",
+];
 
 /// An error response: status, name among the components, description, and own headers.
 type ErrorResponse = (u16, &'static str, &'static str, &'static [&'static str]);
@@ -96,36 +104,30 @@ fn title(status: u16) -> &'static str {
     codes(status).next().map_or("Error", ErrorCode::title)
 }
 
-/// The schema of a code: one of ours, or a provider's own.
-pub(super) fn code(schemas: &mut Schemas) -> Value {
-    let mut ours: Vec<&str> = ErrorCode::all().map(ErrorCode::as_str).collect();
-    ours.sort_unstable();
-    let description = "The codes of this server.";
-    let known = schemas.add("ErrorCode", json!({"type": "string", "enum": ours, "description": description}));
-    json!({
-        "anyOf": [known, {"type": "string"}],
-        "description": "The error's kind, for programs: one of these, or a provider's own code (status 400).",
-    })
+/// References to the headers of a response: the common ones, and its own.
+pub(super) fn headers<'a>(own: impl IntoIterator<Item = &'a str>) -> Value {
+    let all = COMMON_HEADERS.into_iter().chain(own);
+    all.map(|name| (name.to_owned(), reference("headers", name))).collect::<Map<_, _>>().into()
 }
 
 /// All error responses, by name.
-pub(super) fn errors() -> Value {
-    let all: Map<String, Value> = ERRORS
-        .iter()
-        .map(|(status, name, description, own)| {
-            let examples: Map<String, Value> = codes(*status)
-                .map(|code| (code.as_str().to_owned(), json!({"value": example_body(code)})))
-                .collect();
-            let content = json!({"schema": schemas::reference("ErrorBody"), "examples": examples});
-            let response = json!({
-                "description": description,
-                "headers": headers::references(own),
-                "content": {"application/json": content},
-            });
-            ((*name).to_owned(), response)
-        })
-        .collect();
-    Value::Object(all)
+pub(super) fn errors() -> Map<String, Value> {
+    let one = |(status, name, description, own): &ErrorResponse| {
+        let examples: Map<String, Value> = codes(*status)
+            .map(|code| (code.as_str().to_owned(), json!({"value": example_body(code)})))
+            .collect();
+        let media = json!({"schema": reference("schemas", "ErrorBody"), "examples": examples});
+        ((*name).to_owned(), error(description, own, &media))
+    };
+    ERRORS.iter().map(one).collect()
+}
+
+fn error(description: &str, own: &[&str], media: &Value) -> Value {
+    json!({
+        "description": description,
+        "headers": headers(own.iter().copied()),
+        "content": {"application/json": media},
+    })
 }
 
 /// Every error response: its status, the `error` of its body, what it means, and its codes.
@@ -152,30 +154,20 @@ fn example_body(code: ErrorCode) -> Value {
     body
 }
 
-/// The error response of a status behind a door, in its form.
-pub(super) fn behind(door: Door, schemas: &mut Schemas, status: u16) -> Value {
-    let Some((_, _, description, own)) = ERRORS.iter().find(|error| error.0 == status) else {
+/// The error response of a status: the shared one, or what it is behind a door.
+pub(super) fn behind(door: Door, status: u16) -> Value {
+    let Some((_, name, description, own)) = ERRORS.iter().find(|error| error.0 == status) else {
         return Value::Null;
     };
     let schema = match door {
-        Door::Documented => schemas::reference("ErrorBody"),
-        Door::OpenAi => schemas.response::<OpenAiErrorBody>(),
-        Door::Anthropic => schemas.response::<AnthropicErrorBody>(),
+        Door::Documented => return reference("responses", name),
+        Door::OpenAi => "OpenAiErrorBody",
+        Door::Anthropic => "AnthropicErrorBody",
     };
     let example = |code: ErrorCode| {
         let body = serde_json::from_value(example_body(code)).ok()?;
         serde_json::from_slice::<Value>(&reply::error_body(door, code, None, body)).ok()
     };
     let example = codes(status).next().and_then(example);
-    json!({
-        "description": description,
-        "headers": headers::references(own),
-        "content": {"application/json": {"schema": schema, "example": example}},
-    })
-}
-
-/// A reference to the error response of a status.
-pub(super) fn reference(status: u16) -> Value {
-    let name = ERRORS.iter().find(|error| error.0 == status).map_or("InternalServerError", |error| error.1);
-    json!({"$ref": format!("#/components/responses/{name}")})
+    error(description, own, &json!({"schema": reference("schemas", schema), "example": example}))
 }

@@ -4,81 +4,186 @@
 //! Requests and responses are distinguished: a field that may be omitted from a request is often always present in a
 //! response. What the derive leaves open follows the API's conventions: names ending in `_at` are RFC 3339 times, and a
 //! field of a response is either always present or never null. A request that is read field by field, or that none of
-//! our types describes, has a schema written by hand.
+//! our types describes, has a schema written by hand, in `data/schemas.json`.
 
-use schemars::JsonSchema;
+use schemars::Schema;
 use schemars::generate::{Contract, SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
-/// The JSON pointer to the schemas of a description.
-const SCHEMAS_PATH: &str = "/components/schemas";
+use super::{Bounds, reference};
+use crate::api::console::{
+    App, AuditEntry, Billing, CreatedKey, DeletedApp, Dimension, ForgetUser, ForgottenUser, Key, KeyState,
+    NewSession, OwnKey, Page, RevokedKey, SetUp, SetupRequest, Statement, TryOffer, UsageReport,
+};
+use crate::api::door_error::{AnthropicErrorBody, OpenAiErrorBody};
+use crate::api::error::{ErrorBody, ErrorEvent};
+use crate::api::error_code::ErrorCode;
+use crate::api::guard::AnswerVerification;
+use crate::api::models::ModelList;
+use crate::api::verify::{
+    ClaimVerified, ClaimsExtracted, Domain, ExtractResponse, ExtractingClaims, Format, MAX_CONTEXT_CHARS,
+    MIN_REQUIRED, ModelAnswered, ReceiptKey, Starting, VerifyRequest, VerifyResponse, VerifyingClaim,
+    VerifyingClaims,
+};
 
-/// Collects the schemas that a description refers to.
-pub(super) struct Schemas {
-    responses: SchemaGenerator,
-    requests: SchemaGenerator,
-    handwritten: Map<String, Value>,
+/// Derives the schema of a type, and those of all types within.
+type Derive = fn(&mut SchemaGenerator) -> Schema;
+
+/// What requests contain; what is within these types comes with them.
+const REQUESTS: [Derive; 5] = [
+    SchemaGenerator::subschema_for::<Domain>,
+    SchemaGenerator::subschema_for::<Format>,
+    SchemaGenerator::subschema_for::<ForgetUser>,
+    SchemaGenerator::subschema_for::<NewSession>,
+    SchemaGenerator::subschema_for::<SetupRequest>,
+];
+/// What responses contain.
+const RESPONSES: [Derive; 31] = [
+    SchemaGenerator::subschema_for::<AnswerVerification>,
+    SchemaGenerator::subschema_for::<AnthropicErrorBody>,
+    SchemaGenerator::subschema_for::<Billing>,
+    SchemaGenerator::subschema_for::<ClaimVerified>,
+    SchemaGenerator::subschema_for::<ClaimsExtracted>,
+    SchemaGenerator::subschema_for::<CreatedKey>,
+    SchemaGenerator::subschema_for::<DeletedApp>,
+    SchemaGenerator::subschema_for::<Dimension>,
+    SchemaGenerator::subschema_for::<ErrorBody>,
+    SchemaGenerator::subschema_for::<ErrorEvent>,
+    SchemaGenerator::subschema_for::<ExtractResponse>,
+    SchemaGenerator::subschema_for::<ExtractingClaims>,
+    SchemaGenerator::subschema_for::<ForgottenUser>,
+    SchemaGenerator::subschema_for::<KeyState>,
+    SchemaGenerator::subschema_for::<ModelAnswered>,
+    SchemaGenerator::subschema_for::<ModelList>,
+    SchemaGenerator::subschema_for::<OpenAiErrorBody>,
+    SchemaGenerator::subschema_for::<OwnKey>,
+    SchemaGenerator::subschema_for::<Page<App>>,
+    SchemaGenerator::subschema_for::<Page<AuditEntry>>,
+    SchemaGenerator::subschema_for::<Page<Key>>,
+    SchemaGenerator::subschema_for::<ReceiptKey>,
+    SchemaGenerator::subschema_for::<RevokedKey>,
+    SchemaGenerator::subschema_for::<SetUp>,
+    SchemaGenerator::subschema_for::<Starting>,
+    SchemaGenerator::subschema_for::<Statement>,
+    SchemaGenerator::subschema_for::<TryOffer>,
+    SchemaGenerator::subschema_for::<UsageReport>,
+    SchemaGenerator::subschema_for::<VerifyResponse>,
+    SchemaGenerator::subschema_for::<VerifyingClaim>,
+    SchemaGenerator::subschema_for::<VerifyingClaims>,
+];
+
+/// All schemas, by name. Those written by hand override derived ones.
+pub(super) fn all(bounds: Bounds, by_hand: Map<String, Value>) -> Map<String, Value> {
+    let mut all = derived(Contract::Deserialize, &REQUESTS);
+    let mut responses = derived(Contract::Serialize, &RESPONSES);
+    responses.values_mut().for_each(describe_output);
+    all.extend(responses);
+    all.extend(by_hand);
+    all.insert("VerifyRequest".to_owned(), verify_request(bounds));
+    all.insert("ErrorCode".to_owned(), error_code());
+    all.values_mut().for_each(expand_events);
+    all.values_mut().for_each(normalise);
+    for name in ["ErrorBody", "ErrorEvent", "ChatFault", "OpenAiError", "AnthropicError"] {
+        all[name]["properties"]["code"] = json!({
+            "anyOf": [reference("schemas", "ErrorCode"), {"type": "string"}],
+            "description": "The error's kind, for programs: one of these, or a provider's own code (status 400).",
+        });
+    }
+    all.sort_keys();
+    all
 }
 
-impl Schemas {
-    pub(super) fn new() -> Self {
-        Self {
-            responses: generator(Contract::Serialize),
-            requests: generator(Contract::Deserialize),
-            handwritten: Map::new(),
-        }
+fn derived(contract: Contract, types: &[Derive]) -> Map<String, Value> {
+    let mut generator = generator(contract);
+    for derive in types {
+        derive(&mut generator);
     }
-
-    /// Adds a type that responses contain, and returns a reference to it.
-    pub(super) fn response<T: JsonSchema>(&mut self) -> Value {
-        self.responses.subschema_for::<T>().to_value()
-    }
-
-    /// Adds a type that requests contain, and returns a reference to it.
-    pub(super) fn request<T: JsonSchema>(&mut self) -> Value {
-        self.requests.subschema_for::<T>().to_value()
-    }
-
-    /// Adds a schema written by hand, and returns a reference to it.
-    pub(super) fn add(&mut self, name: &str, schema: Value) -> Value {
-        self.handwritten.insert(name.to_owned(), schema);
-        reference(name)
-    }
-
-    /// All schemas, by name. Handwritten ones override derived ones.
-    pub(super) fn finish(mut self) -> Map<String, Value> {
-        let mut all = self.requests.take_definitions(true);
-        let mut responses = self.responses.take_definitions(true);
-        responses.values_mut().for_each(describe_output);
-        all.extend(responses);
-        all.extend(self.handwritten);
-        all.values_mut().for_each(normalise);
-        all.sort_keys();
-        all
-    }
-}
-
-/// A reference to a schema.
-pub(super) fn reference(name: &str) -> Value {
-    json!({"$ref": format!("#{SCHEMAS_PATH}/{name}")})
-}
-
-/// The derived schema of a request type, to be narrowed by hand.
-pub(super) fn request_schema<T: JsonSchema>() -> Value {
-    let mut schema = generator(Contract::Deserialize).into_root_schema_for::<T>();
-    // The schemas that it refers to are in the components.
-    for key in ["$defs", "$schema", "title", "components"] {
-        schema.remove(key);
-    }
-    schema.to_value()
+    generator.take_definitions(true)
 }
 
 fn generator(contract: Contract) -> SchemaGenerator {
     let mut settings = SchemaSettings::draft2020_12();
-    settings.definitions_path = SCHEMAS_PATH.into();
+    settings.definitions_path = "/components/schemas".into();
     settings.meta_schema = None;
     settings.contract = contract;
     settings.into_generator()
+}
+
+fn error_code() -> Value {
+    let mut ours: Vec<&str> = ErrorCode::all().map(ErrorCode::as_str).collect();
+    ours.sort_unstable();
+    json!({"type": "string", "enum": ours, "description": "The codes of this server."})
+}
+
+/// Something that can be seen (`unsafe_chars` says what cannot), and no NUL character.
+const PLAIN_TEXT: &str = concat!(
+    r"^[^\x00]*",
+    r"[^\s\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]",
+    r"[^\x00]*$"
+);
+
+/// The derived schema of a verification, with the ranges that its fields are checked against
+/// (`server/endpoints/verify.rs`). Defaults are described in words: client generators take a field with a default for a
+/// required one.
+fn verify_request(bounds: Bounds) -> Value {
+    let mut schema = generator(Contract::Deserialize).into_root_schema_for::<VerifyRequest>().to_value();
+    let max_required = (*MIN_REQUIRED.end()).min(bounds.panel).max(*MIN_REQUIRED.start());
+    let dated = |format: &str| json!({"type": "string", "format": format});
+    // Null removes what is derived. The schemas that it refers to are among the components.
+    let by_hand = json!({
+        "$defs": null,
+        "$schema": null,
+        "components": null,
+        "title": null,
+        "properties": {
+            "fact": {"minLength": 1, "maxLength": bounds.fact_chars, "pattern": PLAIN_TEXT},
+            "minRequired": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": max_required},
+            "totalModels": {"format": null, "minimum": MIN_REQUIRED.start(), "maximum": bounds.panel},
+            "asOf": {"type": null, "anyOf": [dated("date"), dated("date-time"), {"type": "null"}]},
+            "context": {"minLength": 1, "maxLength": MAX_CONTEXT_CHARS, "pattern": PLAIN_TEXT},
+        },
+    });
+    merge(&mut schema, by_hand);
+    if max_required > *MIN_REQUIRED.start() {
+        schema["if"] =
+            json!({"required": ["minRequired"], "properties": {"minRequired": {"const": max_required}}});
+        schema["then"] = json!({"properties": {"totalModels": {"minimum": max_required}}});
+    }
+    schema
+}
+
+/// Changes a value as a merge patch (RFC 7396) says.
+fn merge(value: &mut Value, patch: Value) {
+    match (value, patch) {
+        (Value::Object(map), Value::Object(patch)) => {
+            for (name, change) in patch {
+                match change {
+                    Value::Null => {
+                        map.shift_remove(&name);
+                    }
+                    change => merge(map.entry(name).or_insert(Value::Null), change),
+                }
+            }
+        }
+        (value, patch) => *value = patch,
+    }
+}
+
+/// Makes of a stream's events, in which each has the schema of its data by its name, the schema of a frame.
+fn expand_events(schema: &mut Value) {
+    let Some(Value::Object(events)) = schema.as_object_mut().and_then(|schema| schema.remove("events"))
+    else {
+        return;
+    };
+    let frame = |(name, data): (String, Value)| {
+        let data = json!({"type": "string", "contentMediaType": "application/json", "contentSchema": data});
+        json!({
+            "type": "object",
+            "required": ["event", "data"],
+            "properties": {"event": {"type": "string", "const": name}, "data": data},
+        })
+    };
+    schema["oneOf"] = events.into_iter().map(frame).collect();
 }
 
 /// Adapts the schema of a response: optional fields are omitted rather than null, and nothing has a default.
@@ -157,23 +262,21 @@ fn without_links(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::console::{App, KeyLimits, KeyState, Page};
+    use crate::api::console::KeyLimits;
 
     #[test]
     fn responses_and_requests_differ_in_required_fields() {
-        let mut schemas = Schemas::new();
-        schemas.response::<KeyLimits>();
-        assert_eq!(schemas.finish()["KeyLimits"]["required"], json!(["per_minute", "per_day"]));
-        let request = request_schema::<KeyLimits>();
+        let of =
+            |contract| derived(contract, &[SchemaGenerator::subschema_for::<KeyLimits>])["KeyLimits"].take();
+        assert_eq!(of(Contract::Serialize)["required"], json!(["per_minute", "per_day"]));
+        let request = of(Contract::Deserialize);
         assert_eq!((&request["required"], &request["additionalProperties"]), (&Value::Null, &json!(false)));
     }
 
     #[test]
     fn conventions_of_the_api_are_described() {
-        let mut schemas = Schemas::new();
-        assert_eq!(schemas.response::<Page<App>>(), reference("AppPage"));
-        schemas.response::<KeyState>();
-        let all = schemas.finish();
+        let all = super::super::describe(Bounds { fact_chars: 1, panel: 3 }).unwrap();
+        let all = &all["components"]["schemas"];
         assert_eq!(all["App"]["properties"]["created_at"]["format"], "date-time");
         assert_eq!(all["AppPage"]["properties"]["next_cursor"]["type"], json!(["string", "null"]));
         assert_eq!(all["KeyState"]["enum"], json!(["active", "expired", "revoked"]));

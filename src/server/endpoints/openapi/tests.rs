@@ -8,6 +8,10 @@ use crate::server::endpoints::verify::PARAMETERS;
 
 const BOUNDS: Bounds = Bounds { fact_chars: 20_000, panel: 5 };
 
+fn described(bounds: Bounds) -> Value {
+    describe(bounds).unwrap()
+}
+
 /// The methods that the description has for a path, as `Allow` would list them.
 fn methods(item: &Value) -> BTreeSet<String> {
     let mut methods: BTreeSet<String> =
@@ -20,7 +24,7 @@ fn methods(item: &Value) -> BTreeSet<String> {
 
 #[test]
 fn every_endpoint_but_the_pages_for_people_is_described_with_its_methods() {
-    let description = describe(BOUNDS);
+    let description = described(BOUNDS);
     let mut described = description["paths"].as_object().unwrap().clone();
     for endpoint in Endpoint::all() {
         let for_people = matches!(
@@ -39,7 +43,7 @@ fn every_endpoint_but_the_pages_for_people_is_described_with_its_methods() {
 
 #[test]
 fn every_parameter_of_a_verification_is_described() {
-    let description = describe(BOUNDS);
+    let description = described(BOUNDS);
     let properties = description["components"]["schemas"]["VerifyRequest"]["properties"].as_object().unwrap();
     let named: Vec<&str> = properties.keys().map(String::as_str).collect();
     assert_eq!(named, PARAMETERS);
@@ -47,7 +51,7 @@ fn every_parameter_of_a_verification_is_described() {
 
 #[test]
 fn a_panel_of_two_models_allows_no_more_than_two() {
-    let description = describe(Bounds { fact_chars: 1, panel: 2 });
+    let description = described(Bounds { fact_chars: 1, panel: 2 });
     let request = &description["components"]["schemas"]["VerifyRequest"];
     assert_eq!(request["properties"]["minRequired"]["maximum"], 2);
     assert_eq!(request["properties"]["totalModels"]["maximum"], 2);
@@ -63,6 +67,22 @@ fn a_copy_is_recognised_by_any_of_its_tags() {
         let headers = [(header::IF_NONE_MATCH, HeaderValue::from_static(sent))].into_iter().collect();
         assert_eq!(has_current_copy(&headers, &etag), current, "{sent}");
     }
+}
+
+/// All names of values that are left in a part of the description.
+fn unknown_names(part: &Value) -> Vec<&str> {
+    match part {
+        Value::String(text) => text.starts_with('$').then_some(text.as_str()).into_iter().collect(),
+        Value::Array(items) => items.iter().flat_map(unknown_names).collect(),
+        Value::Object(map) => map.values().flat_map(unknown_names).collect(),
+        _ => Vec::new(),
+    }
+}
+
+#[test]
+fn every_value_that_is_named_is_known() {
+    let description = described(BOUNDS);
+    assert_eq!(unknown_names(&description), [""; 0]);
 }
 
 /// All schemas in a part of the description that are arrays, or may be.
@@ -85,7 +105,7 @@ fn arrays<'d>(part: &'d Value, found: &mut Vec<&'d Value>) {
 
 #[test]
 fn every_array_says_what_it_holds() {
-    let description = describe(BOUNDS);
+    let description = described(BOUNDS);
     let mut found = Vec::new();
     arrays(&description, &mut found);
     assert!(found.len() > 20);
@@ -96,7 +116,7 @@ fn every_array_says_what_it_holds() {
 
 #[test]
 fn json_comes_before_other_media_types() {
-    let description = describe(BOUNDS);
+    let description = described(BOUNDS);
     for (path, item) in description["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
             let content = operation["responses"]["200"]["content"].as_object();
@@ -109,7 +129,7 @@ fn json_comes_before_other_media_types() {
 
 #[test]
 fn every_code_is_listed_once() {
-    let description = describe(BOUNDS);
+    let description = described(BOUNDS);
     let listed = description["components"]["schemas"]["ErrorCode"]["enum"].as_array().unwrap().clone();
     for code in ["invalid_json", "price_unknown", "headers_too_large", "provider_timeout"] {
         assert_eq!(listed.iter().filter(|known| *known == code).count(), 1, "{code}");
