@@ -28,6 +28,5 @@ pub use crate::net::inbound::listener::listen;
 pub use crate::net::inbound::tls::{Certificate, Tls, TlsError, TlsFiles};
 pub(crate) use endpoints::openapi::error_codes;
 pub use serve::serve;
-pub(crate) use serve::with_rate;
 pub use state::Options;
 pub(crate) use state::ServerState;

@@ -17,6 +17,7 @@ use warp::Filter;
 use warp::filters::BoxedFilter;
 use warp::reply::Response;
 
+use super::endpoints::messages::Purpose;
 use super::endpoints::{
     chat, console, dashboard, docs, embeddings, health, messages, metrics, models, openapi, receipt_key,
     responses, verify,
@@ -140,32 +141,32 @@ async fn dispatch<B: Buf + Send>(
         return reject(&request, ApiError::method_not_allowed(endpoint.methods())).await;
     }
     let [id, _] = endpoint.ids(path);
-    match endpoint {
+    let answered = match endpoint {
         Endpoint::ChatCompletions | Endpoint::OpenAiChatCompletions => {
-            Box::pin(chat::complete(context, incoming, body)).await.into()
+            Ok(Box::pin(chat::complete(context, incoming, body)).await.into())
         }
-        Endpoint::Responses => Box::pin(responses::create(context, incoming, body)).await.into(),
+        Endpoint::Responses => Ok(Box::pin(responses::create(context, incoming, body)).await.into()),
         Endpoint::Embeddings | Endpoint::OpenAiEmbeddings => {
             Box::pin(embeddings::create(context, incoming, body)).await
         }
         Endpoint::Verify => Box::pin(verify::handle(context, incoming, body, Work::Verify)).await,
         Endpoint::Extract => Box::pin(verify::handle(context, incoming, body, Work::Extract)).await,
-        Endpoint::VerifyHealth => health::answer(context, incoming, health::verify).await.into(),
+        Endpoint::VerifyHealth => Ok(health::answer(context, incoming, health::verify).await.into()),
         Endpoint::InferenceHealth | Endpoint::OpenAiBase | Endpoint::AnthropicBase => {
-            health::answer(context, incoming, health::inference).await.into()
+            Ok(health::answer(context, incoming, health::inference).await.into())
         }
         Endpoint::Models | Endpoint::OpenAiModels => models::list(context, incoming).await,
         Endpoint::Model | Endpoint::OpenAiModel => models::one(context, incoming, id).await,
-        Endpoint::Messages => Box::pin(messages::create(context, incoming, body)).await.into(),
-        Endpoint::CountTokens => Box::pin(messages::count(context, incoming, body)).await.into(),
+        Endpoint::Messages => Box::pin(messages::create(context, incoming, body, Purpose::Answer)).await,
+        Endpoint::CountTokens => Box::pin(messages::create(context, incoming, body, Purpose::Count)).await,
         Endpoint::AnthropicModels => messages::list(context, incoming, request.query()).await,
         Endpoint::AnthropicModel => messages::one(context, incoming, id).await,
         Endpoint::ReceiptKey => receipt_key::show(context, incoming).await,
         Endpoint::Metrics => metrics::show(context, incoming).await,
         Endpoint::OpenApi => openapi::show(context, incoming).await,
-        Endpoint::Dashboard => dashboard::show(context, incoming, None).await,
-        Endpoint::Asset => dashboard::show(context, incoming, Some(id)).await,
-        Endpoint::Docs | Endpoint::Topic | Endpoint::Llms => docs::show(context, incoming, path).await,
+        Endpoint::Dashboard => Ok(dashboard::show(context, incoming, None).await),
+        Endpoint::Asset => Ok(dashboard::show(context, incoming, Some(id)).await),
+        Endpoint::Docs | Endpoint::Topic | Endpoint::Llms => Ok(docs::show(context, incoming, path).await),
         Endpoint::Apps
         | Endpoint::App
         | Endpoint::Keys
@@ -181,8 +182,9 @@ async fn dispatch<B: Buf + Send>(
         | Endpoint::Audit
         | Endpoint::OwnKey
         | Endpoint::Session
-        | Endpoint::Setup => Box::pin(console::handle(request, endpoint, body)).await,
-    }
+        | Endpoint::Setup => return Box::pin(console::handle(request, endpoint, body)).await,
+    };
+    answered.unwrap_or_else(|error| error.into_response(incoming))
 }
 
 /// Answers a request that no endpoint takes, which counts as one for an open page.

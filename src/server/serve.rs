@@ -12,16 +12,13 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use warp::reply::Response;
 
 use super::background::tasks;
 use super::connection::{self, Terms};
 use super::in_flight::AbortReason;
-use super::reply;
 use super::routes::Routes;
 use super::state::{Options, ServerState};
 use crate::app::AppState;
-use crate::limits::LimitState;
 use crate::log_throttle::LogThrottle;
 use crate::net::workers::Workers;
 
@@ -201,10 +198,4 @@ async fn await_runs(context: &ServerState) {
     if timeout(ABORT_GRACE, context.runs.wait()).await.is_err() {
         tracing::error!(open = context.runs.len(), "requests do not end; their usage is not recorded");
     }
-}
-
-/// Sets the rate limits that a response's headers describe.
-pub(crate) fn with_rate(mut response: Response, rate: LimitState) -> Response {
-    response.extensions_mut().insert(reply::Rate::from(rate));
-    response
 }

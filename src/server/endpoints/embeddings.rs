@@ -13,10 +13,10 @@ use super::chat::request::{fields_of, invalid, missing, model, whole};
 use super::chat::{self, Answer, Answered, Told};
 use crate::api::Service;
 use crate::inference::{CompletionRequest, Json, estimate};
+use crate::server::ServerState;
 use crate::server::gate::{self, Caller};
 use crate::server::reply::{self, ApiError};
 use crate::server::request::incoming::Incoming;
-use crate::server::{ServerState, with_rate};
 
 /// The most texts in a request, as in the format's reference; it bounds the size of an answer.
 pub(in crate::server) const MAX_INPUTS: usize = 2048;
@@ -33,15 +33,9 @@ pub(crate) async fn create<B: Buf, E>(
     context: &Arc<ServerState>,
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, E>>,
-) -> Response {
-    let caller = match gate::admit(&context.app, incoming, Service::Inference).await {
-        Ok(caller) => caller,
-        Err(refused) => return refused.into_response(incoming),
-    };
-    match answer(context, &caller, incoming, body).await {
-        Ok(response) => with_rate(response, caller.rate),
-        Err(error) => error.with_rate(caller.rate).into_response(incoming),
-    }
+) -> Result<Response, ApiError> {
+    let caller = gate::admit(&context.app, incoming, Service::Inference).await?;
+    reply::within(caller.rate, answer(context, &caller, incoming, body).await)
 }
 
 async fn answer<B: Buf, E>(

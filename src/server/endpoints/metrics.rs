@@ -6,21 +6,15 @@ use warp::reply::Response;
 use crate::inference::{self, BreakerReport};
 use crate::limits::StoreReading;
 use crate::metrics::{Breaker, BreakerState, CONTENT_TYPE, LimitsStore, Readings, Spans};
-use crate::server::reply::{ApiError, ErrorCode};
+use crate::server::reply::{self, ApiError, ErrorCode};
 use crate::server::request::incoming::Incoming;
-use crate::server::{ServerState, gate, with_rate};
+use crate::server::{ServerState, gate};
 use crate::traces::Counts;
 
 /// Answers a request for the page.
-pub(crate) async fn show(context: &ServerState, incoming: &Incoming) -> Response {
-    let rate = match gate::admit_operator(&context.app, incoming).await {
-        Ok(rate) => rate,
-        Err(refused) => return refused.into_response(incoming),
-    };
-    match page(context, incoming).await {
-        Ok(response) => with_rate(response, rate),
-        Err(error) => error.with_rate(rate).into_response(incoming),
-    }
+pub(crate) async fn show(context: &ServerState, incoming: &Incoming) -> Result<Response, ApiError> {
+    let rate = gate::admit_operator(&context.app, incoming).await?;
+    reply::within(rate, page(context, incoming).await)
 }
 
 fn breaker(report: BreakerReport) -> Breaker {

@@ -11,20 +11,18 @@ use crate::clock::Time;
 use crate::inference::Gateway;
 use crate::server::reply::{self, ApiError, ErrorCode};
 use crate::server::request::incoming::Incoming;
-use crate::server::{ServerState, gate, with_rate};
+use crate::server::{ServerState, gate};
 use crate::{keys, model_id};
 
 /// The owner of a name of the operator's own.
 const POOL: &str = "pool";
 
 /// Lists the models that the key may use.
-pub(crate) async fn list(context: &ServerState, incoming: &Incoming) -> Response {
-    let caller = match gate::admit(&context.app, incoming, Service::Inference).await {
-        Ok(caller) => caller,
-        Err(refused) => return refused.into_response(incoming),
-    };
+pub(crate) async fn list(context: &ServerState, incoming: &Incoming) -> Result<Response, ApiError> {
+    let caller = gate::admit(&context.app, incoming, Service::Inference).await?;
     let data = usable(context, &incoming.configured.gateway, &caller);
-    with_rate(reply::json(StatusCode::OK, &ModelList { object: "list".to_owned(), data }), caller.rate)
+    let models = ModelList { object: "list".to_owned(), data };
+    reply::within(caller.rate, Ok(reply::json(StatusCode::OK, &models)))
 }
 
 /// The models that a key may use, sorted by identifier.
@@ -39,15 +37,14 @@ pub(in crate::server) fn usable(
 }
 
 /// Shows one model; slashes in its percent-encoded identifier may be encoded or not.
-pub(crate) async fn one(context: &ServerState, incoming: &Incoming, encoded: &str) -> Response {
-    let caller = match gate::admit(&context.app, incoming, Service::Inference).await {
-        Ok(caller) => caller,
-        Err(refused) => return refused.into_response(incoming),
-    };
-    match find(context, &incoming.configured.gateway, &caller, encoded) {
-        Ok(model) => with_rate(reply::json(StatusCode::OK, &model), caller.rate),
-        Err(error) => error.with_rate(caller.rate).into_response(incoming),
-    }
+pub(crate) async fn one(
+    context: &ServerState,
+    incoming: &Incoming,
+    encoded: &str,
+) -> Result<Response, ApiError> {
+    let caller = gate::admit(&context.app, incoming, Service::Inference).await?;
+    let found = find(context, &incoming.configured.gateway, &caller, encoded);
+    reply::within(caller.rate, found.map(|model| reply::json(StatusCode::OK, &model)))
 }
 
 /// The listed model with this percent-encoded identifier.

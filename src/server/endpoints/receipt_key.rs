@@ -6,16 +6,12 @@ use warp::reply::Response;
 
 use crate::server::reply::{self, ApiError};
 use crate::server::request::incoming::Incoming;
-use crate::server::{ServerState, gate, with_rate};
+use crate::server::{ServerState, gate};
 
 /// Answers a request for the key.
-pub(crate) async fn show(context: &ServerState, incoming: &Incoming) -> Response {
-    let rate = match gate::open_page(&context.app, incoming).await {
-        Ok(rate) => rate,
-        Err(limited) => return limited.into_response(incoming),
-    };
-    match context.app.receipt_key().await {
-        Ok(key) => with_rate(reply::json(StatusCode::OK, &key.public().document()), rate),
-        Err(cause) => ApiError::from(cause).with_rate(rate).into_response(incoming),
-    }
+pub(crate) async fn show(context: &ServerState, incoming: &Incoming) -> Result<Response, ApiError> {
+    let rate = gate::open_page(&context.app, incoming).await?;
+    let key = context.app.receipt_key().await;
+    let answer = key.map(|key| reply::json(StatusCode::OK, &key.public().document()));
+    reply::within(rate, answer.map_err(ApiError::from))
 }

@@ -25,13 +25,13 @@ use crate::clock::Time;
 use crate::keys;
 use crate::log_scope::LogScope;
 use crate::net::inbound::parking;
+use crate::server::ServerState;
 use crate::server::gate::{self, Caller};
 use crate::server::in_flight::Registration;
 use crate::server::reply::{self, ApiError, ErrorCode};
 use crate::server::request::incoming::{self, Incoming};
 use crate::server::request::params::{Params, invalid};
 use crate::server::request::record::{OK, Record};
-use crate::server::{ServerState, with_rate};
 use crate::usage::Meter;
 use crate::verify::{self, EventResult, Job, PanelSettings, Verifier, Work};
 
@@ -50,15 +50,9 @@ pub(crate) async fn handle<B: Buf>(
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, warp::Error>>,
     work: Work,
-) -> Response {
-    let caller = match gate::admit(&context.app, incoming, Service::Verify).await {
-        Ok(caller) => caller,
-        Err(refused) => return refused.into_response(incoming),
-    };
-    match answer(context, &caller, incoming, body, work).await {
-        Ok(response) => with_rate(response, caller.rate),
-        Err(error) => error.with_rate(caller.rate).into_response(incoming),
-    }
+) -> Result<Response, ApiError> {
+    let caller = gate::admit(&context.app, incoming, Service::Verify).await?;
+    reply::within(caller.rate, answer(context, &caller, incoming, body, work).await)
 }
 
 /// The most bytes that a character takes in JSON: as two escaped surrogates, `\ud83d\ude00`.

@@ -223,6 +223,18 @@ impl ApiError {
     }
 }
 
+/// What came of a request that was admitted within these limits, which the headers of the response describe; the error of
+/// one that was refused for them keeps its own.
+pub(crate) fn within(rate: LimitState, outcome: Result<Response, ApiError>) -> Result<Response, ApiError> {
+    match outcome {
+        Ok(mut response) => {
+            response.extensions_mut().insert(Rate::from(rate));
+            Ok(response)
+        }
+        Err(error) => Err(error.with_rate(rate)),
+    }
+}
+
 /// A JSON response.
 pub(crate) fn json(status: StatusCode, body: &impl Serialize) -> Response {
     match serde_json::to_vec(body) {

@@ -32,14 +32,13 @@ use warp::reply::Response;
 use crate::api::console::Page;
 use crate::api::endpoint::Endpoint;
 use crate::clock::Time;
-use crate::limits::LimitState;
 use crate::net::thread_pool::ThreadPool;
+use crate::server::ServerState;
 use crate::server::gate::{self, Caller};
 use crate::server::reply::{self, ApiError, ErrorCode};
 use crate::server::request::incoming::Incoming;
 use crate::server::request::params::Params;
 use crate::server::routes::Request;
-use crate::server::{ServerState, with_rate};
 use crate::storage::Store;
 use query::Query;
 
@@ -148,10 +147,7 @@ pub(in crate::server) async fn handle<B: Buf>(
         Endpoint::TryChat => trials::chat(&request, body).await,
         _ => admit(request, endpoint, body).await,
     };
-    without_caching(match outcome {
-        Ok((response, rate)) => with_rate(response, rate),
-        Err(error) => error.into_response(&incoming),
-    })
+    without_caching(outcome.unwrap_or_else(|error| error.into_response(&incoming)))
 }
 
 /// Answers what holders of a console key may do.
@@ -159,7 +155,7 @@ async fn admit<B: Buf>(
     request: Request,
     endpoint: Endpoint,
     body: impl Stream<Item = Result<B, warp::Error>>,
-) -> Result<(Response, LimitState), ApiError> {
+) -> Result<Response, ApiError> {
     let caller = gate::console(&request.context, &request.incoming, &request.method).await?;
     let rate = caller.rate;
     let answered = async {
@@ -170,10 +166,7 @@ async fn admit<B: Buf>(
         let call = ConsoleRequest { context, incoming, query, body, caller };
         dispatch(endpoint, &method, call, (&app, &key)).await
     };
-    match answered.await {
-        Ok(response) => Ok((response, rate)),
-        Err(error) => Err(error.with_rate(rate)),
-    }
+    reply::within(rate, answered.await)
 }
 
 async fn read_body<B: Buf>(

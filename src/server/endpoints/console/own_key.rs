@@ -8,7 +8,6 @@ use http::StatusCode;
 use warp::reply::Response;
 
 use super::Request;
-use super::query::Query;
 use crate::api::console::{OwnKey, WindowLeft};
 use crate::app::AppState;
 use crate::limits::{LimitState, WindowState};
@@ -18,17 +17,17 @@ use crate::storage::{Error, ReadPurpose, Store};
 use crate::{keys, usage};
 
 /// Answers the request.
-pub(super) async fn show(request: &Request) -> Result<(Response, LimitState), ApiError> {
-    let app = &request.context.app;
+pub(super) async fn show(request: &Request) -> Result<Response, ApiError> {
     let (caller, limits) = gate::own_key(&request.context, &request.incoming, &request.method).await?;
-    Query::parse(request.query())
-        .and_then(|query| query.finish(&[]))
-        .map_err(|error| error.with_rate(caller.rate))?;
-    let answer = describe(app, &caller.key.id, limits).await.map_err(|cause| {
-        tracing::error!(%cause, "a key cannot be read");
-        ApiError::from(ErrorCode::StoreUnavailable).with_rate(caller.rate)
-    })?;
-    Ok((reply::json(StatusCode::OK, &answer), caller.rate))
+    let answered = async {
+        request.no_query()?;
+        let described = describe(&request.context.app, &caller.key.id, limits).await.map_err(|cause| {
+            tracing::error!(%cause, "a key cannot be read");
+            ApiError::from(ErrorCode::StoreUnavailable)
+        });
+        Ok(reply::json(StatusCode::OK, &described?))
+    };
+    reply::within(caller.rate, answered.await)
 }
 
 async fn describe(app: &AppState, id: &Arc<str>, limits: LimitState) -> Result<OwnKey, Error> {

@@ -9,13 +9,11 @@ use futures_util::Stream;
 use http::StatusCode;
 use warp::reply::Response;
 
-use super::query::Query;
 use super::{ConsoleRequest, Request};
 use crate::api::Service;
 use crate::api::console::{DomainOffer, ModelOffer, TryOffer};
 use crate::api::models::ModelKind;
 use crate::api::verify::Domain;
-use crate::limits::LimitState;
 use crate::server::endpoints::{chat, models, verify};
 use crate::server::gate::{self, Caller};
 use crate::server::reply::{self, ApiError};
@@ -49,20 +47,20 @@ pub(super) async fn offer(call: ConsoleRequest, app: &str) -> Result<Response, A
 pub(super) async fn verify<B: Buf>(
     request: &Request,
     body: impl Stream<Item = Result<B, warp::Error>>,
-) -> Result<(Response, LimitState), ApiError> {
+) -> Result<Response, ApiError> {
     let caller = admit(request, Service::Verify).await?;
     let answered = verify::answer(&request.context, &caller, &request.incoming, body, Work::Verify).await;
-    with_rate(&caller, answered)
+    reply::within(caller.rate, answered)
 }
 
 /// `POST /v1/apps/{id}/try/chat`
 pub(super) async fn chat<B: Buf>(
     request: &Request,
     body: impl Stream<Item = Result<B, warp::Error>>,
-) -> Result<(Response, LimitState), ApiError> {
+) -> Result<Response, ApiError> {
     let caller = admit(request, Service::Inference).await?;
     let answered = chat::answer(&request.context, &caller, &request.incoming, body).await;
-    with_rate(&caller, answered)
+    reply::within(caller.rate, answered)
 }
 
 async fn admit(request: &Request, service: Service) -> Result<Caller, ApiError> {
@@ -71,18 +69,6 @@ async fn admit(request: &Request, service: Service) -> Result<Caller, ApiError> 
         None => "",
     };
     let caller = gate::trial(&request.context, &request.incoming, &request.method, app, service).await?;
-    match Query::parse(request.query()).and_then(|query| query.finish(&[])) {
-        Ok(()) => Ok(caller),
-        Err(error) => Err(error.with_rate(caller.rate)),
-    }
-}
-
-fn with_rate(
-    caller: &Caller,
-    answered: Result<Response, ApiError>,
-) -> Result<(Response, LimitState), ApiError> {
-    match answered {
-        Ok(response) => Ok((response, caller.rate)),
-        Err(error) => Err(error.with_rate(caller.rate)),
-    }
+    request.no_query().map_err(|error| error.with_rate(caller.rate))?;
+    Ok(caller)
 }

@@ -21,9 +21,9 @@ use http::header::{self, HeaderName, HeaderValue};
 use http::{HeaderMap, StatusCode};
 use warp::reply::Response;
 
-use crate::server::reply::{ApiError, ErrorCode};
+use crate::server::reply::{self, ApiError, ErrorCode};
 use crate::server::request::incoming::Incoming;
-use crate::server::{ServerState, gate, with_rate};
+use crate::server::{ServerState, gate};
 pub(in crate::server) use files::File;
 
 /// The content security policy: the page may talk to its own server, and nothing else.
@@ -60,12 +60,11 @@ pub(crate) async fn show(context: &ServerState, incoming: &Incoming, file: Optio
     let outcome = match answer(found, &incoming.headers) {
         Ok(file) => {
             let rate = gate::open_page_state(&context.app, &incoming.configured, incoming.address);
-            Ok(with_rate(file, rate))
+            reply::within(rate, Ok(file))
         }
-        Err(error) => match gate::open_page(&context.app, incoming).await {
-            Ok(rate) => Err(error.with_rate(rate)),
-            Err(limited) => Err(limited),
-        },
+        Err(error) => {
+            gate::open_page(&context.app, incoming).await.and_then(|rate| reply::within(rate, Err(error)))
+        }
     };
     with_security_headers(outcome.unwrap_or_else(|error| error.into_response(incoming)))
 }

@@ -12,8 +12,9 @@ use warp::reply::Response;
 use super::dashboard::{self, File};
 use crate::manual::html::{escape, render, slug};
 use crate::manual::{self, TOPICS, Topic, document::Block};
+use crate::server::reply;
 use crate::server::request::incoming::Incoming;
-use crate::server::{ServerState, gate, with_rate};
+use crate::server::{ServerState, gate};
 
 const STYLE: &str = include_str!("docs.css");
 const TEMPLATE: &str = include_str!("page.html");
@@ -46,11 +47,8 @@ pub(crate) fn has(path: &str) -> bool {
 /// Answers a request for a page.
 pub(crate) async fn show(context: &ServerState, incoming: &Incoming, path: &str) -> Response {
     let found = FILES.get(path).map(|file| (file, false));
-    let outcome = gate::open_page(&context.app, incoming).await.and_then(|rate| {
-        dashboard::answer(found, &incoming.headers)
-            .map(|response| with_rate(response, rate))
-            .map_err(|error| error.with_rate(rate))
-    });
+    let outcome = gate::open_page(&context.app, incoming).await;
+    let outcome = outcome.and_then(|rate| reply::within(rate, dashboard::answer(found, &incoming.headers)));
     let response = outcome.unwrap_or_else(|error| error.into_response(incoming));
     dashboard::with_security_headers(response)
 }

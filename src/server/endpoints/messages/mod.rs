@@ -27,41 +27,22 @@ use crate::api::Service;
 use crate::inference::{ChatError, Failure, Fields, NotCounted, Protocol};
 use crate::server::ServerState;
 use crate::server::gate::{self, Caller};
-use crate::server::reply::{self, ApiError, ErrorCode, Reply};
+use crate::server::reply::{self, ApiError, ErrorCode};
 use crate::server::request::incoming::Incoming;
 use crate::server::request::params::Params;
 use events::Events;
 use native::NativeEvents;
-use request::{Purpose, Translated};
+pub(crate) use request::Purpose;
+use request::Translated;
 
 /// Answers a request for a message, or for the length of one.
 pub(crate) async fn create<B: Buf, E>(
     context: &Arc<ServerState>,
     incoming: &Incoming,
     body: impl Stream<Item = Result<B, E>>,
-) -> Reply {
-    respond(context, incoming, body, Purpose::Answer).await
-}
-
-/// Answers a request for the length of a message.
-pub(crate) async fn count<B: Buf, E>(
-    context: &Arc<ServerState>,
-    incoming: &Incoming,
-    body: impl Stream<Item = Result<B, E>>,
-) -> Reply {
-    respond(context, incoming, body, Purpose::Count).await
-}
-
-async fn respond<B: Buf, E>(
-    context: &Arc<ServerState>,
-    incoming: &Incoming,
-    body: impl Stream<Item = Result<B, E>>,
     purpose: Purpose,
-) -> Reply {
-    let caller = match gate::admit(&context.app, incoming, Service::Inference).await {
-        Ok(caller) => caller,
-        Err(refused) => return refused.into_reply(incoming),
-    };
+) -> Result<Response, ApiError> {
+    let caller = gate::admit(&context.app, incoming, Service::Inference).await?;
     let answered = async {
         let body = context.read_inference_json(incoming, body).await?;
         match purpose {
@@ -69,10 +50,7 @@ async fn respond<B: Buf, E>(
             Purpose::Count => length(&caller, incoming, &body).await,
         }
     };
-    match answered.await {
-        Ok(response) => Reply { rate: Some(caller.rate.into()), ..response.into() },
-        Err(error) => error.with_rate(caller.rate).into_reply(incoming),
-    }
+    reply::within(caller.rate, answered.await)
 }
 
 impl Translation for Translated {

@@ -11,7 +11,7 @@ use crate::server::endpoints::models::{find, usable};
 use crate::server::reply::{self, ApiError};
 use crate::server::request::incoming::Incoming;
 use crate::server::request::params::invalid;
-use crate::server::{ServerState, gate, with_rate};
+use crate::server::{ServerState, gate};
 
 /// The number of models on a page, unless the caller asks for another, and the maximum
 /// (<https://docs.claude.com/en/api/models-list>).
@@ -22,29 +22,26 @@ const MAX_PAGE: usize = 1000;
 const UNKNOWN_TIME: &str = "1970-01-01T00:00:00Z";
 
 /// Lists the models that the key may use.
-pub(crate) async fn list(context: &ServerState, incoming: &Incoming, query: &str) -> Response {
-    let caller = match gate::admit(&context.app, incoming, Service::Inference).await {
-        Ok(caller) => caller,
-        Err(refused) => return refused.into_response(incoming),
-    };
+pub(crate) async fn list(
+    context: &ServerState,
+    incoming: &Incoming,
+    query: &str,
+) -> Result<Response, ApiError> {
+    let caller = gate::admit(&context.app, incoming, Service::Inference).await?;
     let mut models = usable(context, &incoming.configured.gateway, &caller);
     models.retain(|model| model.kind == ModelKind::Chat);
-    match page(&models, query) {
-        Ok(page) => with_rate(reply::json(StatusCode::OK, &page), caller.rate),
-        Err(error) => error.with_rate(caller.rate).into_response(incoming),
-    }
+    reply::within(caller.rate, page(&models, query).map(|page| reply::json(StatusCode::OK, &page)))
 }
 
 /// Shows one model.
-pub(crate) async fn one(context: &ServerState, incoming: &Incoming, encoded: &str) -> Response {
-    let caller = match gate::admit(&context.app, incoming, Service::Inference).await {
-        Ok(caller) => caller,
-        Err(refused) => return refused.into_response(incoming),
-    };
-    match find(context, &incoming.configured.gateway, &caller, encoded) {
-        Ok(model) => with_rate(reply::json(StatusCode::OK, &info(&model)), caller.rate),
-        Err(error) => error.with_rate(caller.rate).into_response(incoming),
-    }
+pub(crate) async fn one(
+    context: &ServerState,
+    incoming: &Incoming,
+    encoded: &str,
+) -> Result<Response, ApiError> {
+    let caller = gate::admit(&context.app, incoming, Service::Inference).await?;
+    let found = find(context, &incoming.configured.gateway, &caller, encoded);
+    reply::within(caller.rate, found.map(|model| reply::json(StatusCode::OK, &info(&model))))
 }
 
 /// The page of a list that a query asks for: `limit`, and `after_id` or `before_id`. Clients add parameters of their own

@@ -40,8 +40,9 @@ use crate::hex::hex;
 use crate::inference::MAX_CHOICES;
 use crate::keys::{MAX_APP_NAME_CHARS, MAX_KEY_NAME_CHARS, MAX_LIST_ENTRIES, MAX_PATTERN_CHARS};
 use crate::money::NanoUsd;
+use crate::server::reply::{self, ApiError};
 use crate::server::request::incoming::Incoming;
-use crate::server::{ServerState, gate, reply, with_rate};
+use crate::server::{ServerState, gate};
 use operation::Operation;
 
 /// The description as it is served.
@@ -85,11 +86,9 @@ impl Bounds {
 }
 
 /// Answers a request for the description.
-pub(crate) async fn show(context: &ServerState, incoming: &Incoming) -> Response {
-    match gate::open_page(&context.app, incoming).await {
-        Ok(rate) => with_rate(answer(context, incoming), rate),
-        Err(limited) => limited.into_response(incoming),
-    }
+pub(crate) async fn show(context: &ServerState, incoming: &Incoming) -> Result<Response, ApiError> {
+    let rate = gate::open_page(&context.app, incoming).await?;
+    reply::within(rate, Ok(answer(context, incoming)))
 }
 
 fn answer(context: &ServerState, incoming: &Incoming) -> Response {

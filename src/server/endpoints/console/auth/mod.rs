@@ -16,7 +16,6 @@ use crate::api::console::{Channel, CreatedKey, SessionInfo, SetUp};
 use crate::app::AppState;
 use crate::keys::sessions::{self, Session};
 use crate::keys::{self};
-use crate::limits::LimitState;
 use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
 use crate::server::ServerState;
@@ -32,7 +31,7 @@ const SETUP_ACTOR: &str = "setup link";
 pub(super) async fn session<B: Buf>(
     request: Request,
     body: impl Stream<Item = Result<B, warp::Error>>,
-) -> Result<(Response, LimitState), ApiError> {
+) -> Result<Response, ApiError> {
     match request.method {
         Method::POST => log_in(&request, body).await,
         Method::DELETE => log_out(&request).await,
@@ -40,48 +39,59 @@ pub(super) async fn session<B: Buf>(
     }
 }
 
-async fn show(request: &Request) -> Result<(Response, LimitState), ApiError> {
+async fn show(request: &Request) -> Result<Response, ApiError> {
     let Request { context, incoming, .. } = request;
     let (session, rate) = gate::session(context, incoming).await?;
-    no_query(request).map_err(|error| error.with_rate(rate))?;
-    let id = session.key.id.clone();
-    let found = context.app.store.read_async(ReadPurpose::Console, move |store| store.key(&id)).await;
-    let info = full_info(&context.app, &session, &found);
-    Ok((reply::json(StatusCode::OK, &info), rate))
+    let answered = async {
+        request.no_query()?;
+        let id = session.key.id.clone();
+        let found = context.app.store.read_async(ReadPurpose::Console, move |store| store.key(&id)).await;
+        Ok(reply::json(StatusCode::OK, &full_info(&context.app, &session, &found)))
+    };
+    reply::within(rate, answered.await)
 }
 
 async fn log_in<B: Buf>(
     request: &Request,
     body: impl Stream<Item = Result<B, warp::Error>>,
-) -> Result<(Response, LimitState), ApiError> {
+) -> Result<Response, ApiError> {
     let Request { context, incoming, .. } = request;
     let rate = gate::login(&context.app, incoming).await?;
-    let presented = secret(request, body, "key").await.map_err(|error| error.with_rate(rate))?;
-    let found = gate::console_key(&context.app, incoming, presented.expose_secret(), rate).await;
-    if let Err(error) = &found {
-        refused_logins::note(context, incoming, error).await;
-    }
-    let key = found?;
-    let actor = gate::actor(&key, Channel::Dashboard, incoming);
-    let replaced = gate::session_cookie(context, incoming).map(str::to_owned);
-    let started = write(context, move |app| {
-        let credential = Credential { key_id: key.id.clone(), session: None, clock: app.clock.clone() };
-        let (store, now) = (app.store.acting_as(actor).with_credential(credential), app.clock.now());
-        let (token, session) = sessions::begin(&store, &key, now).map_err(ApiError::session_not_started)?;
-        if let Some(replaced) = replaced {
-            sessions::end(&store, &replaced, now).map_err(session_error)?;
+    let answered = async {
+        let presented = secret(request, body, "key").await?;
+        let found = gate::console_key(&context.app, incoming, presented.expose_secret(), rate).await;
+        if let Err(error) = &found {
+            refused_logins::note(context, incoming, error).await;
         }
-        let found = store.key(&session.key.id);
-        Ok((token, full_info(app, &session, &found)))
-    });
-    let (token, info) = started.await.map_err(|error| error.with_rate(rate))?;
-    Ok((request.with_cookie(reply::json(StatusCode::CREATED, &info), &token), rate))
+        let key = found?;
+        let actor = gate::actor(&key, Channel::Dashboard, incoming);
+        let replaced = gate::session_cookie(context, incoming).map(str::to_owned);
+        let started = write(context, move |app| {
+            let credential = Credential { key_id: key.id.clone(), session: None, clock: app.clock.clone() };
+            let (store, now) = (app.store.acting_as(actor).with_credential(credential), app.clock.now());
+            let (token, session) =
+                sessions::begin(&store, &key, now).map_err(ApiError::session_not_started)?;
+            if let Some(replaced) = replaced {
+                sessions::end(&store, &replaced, now).map_err(session_error)?;
+            }
+            let found = store.key(&session.key.id);
+            Ok((token, full_info(app, &session, &found)))
+        });
+        let (token, info) = started.await?;
+        Ok(request.with_cookie(reply::json(StatusCode::CREATED, &info), &token))
+    };
+    reply::within(rate, answered.await)
 }
 
-async fn log_out(request: &Request) -> Result<(Response, LimitState), ApiError> {
+async fn log_out(request: &Request) -> Result<Response, ApiError> {
     let Request { context, incoming, .. } = request;
     let (token, rate) = gate::logout(context, incoming).await?;
-    no_query(request).map_err(|error| error.with_rate(rate))?;
+    reply::within(rate, end_session(request, token).await)
+}
+
+async fn end_session(request: &Request, token: Option<String>) -> Result<Response, ApiError> {
+    let Request { context, incoming, .. } = request;
+    request.no_query()?;
     if let Some(token) = token {
         let (address, unknown) = (incoming.address, gate::anonymous_actor(Channel::Dashboard, incoming));
         let ended = write(context, move |app| {
@@ -96,47 +106,43 @@ async fn log_out(request: &Request) -> Result<(Response, LimitState), ApiError> 
             };
             sessions::end(&app.store.acting_as(actor), &token, now).map_err(session_error)
         });
-        ended.await.map_err(|error| error.with_rate(rate))?;
+        ended.await?;
     }
     let mut response = Response::default();
     *response.status_mut() = StatusCode::NO_CONTENT;
-    let cleared = cookie::clear(origin::is_https(context, incoming));
-    Ok((with_header(response, cleared), rate))
+    Ok(with_header(response, cookie::clear(origin::is_https(context, incoming))))
 }
 
 /// `POST /v1/auth/setup`.
 pub(super) async fn set_up<B: Buf>(
     request: Request,
     body: impl Stream<Item = Result<B, warp::Error>>,
-) -> Result<(Response, LimitState), ApiError> {
+) -> Result<Response, ApiError> {
     let Request { context, incoming, .. } = &request;
     let rate = gate::login(&context.app, incoming).await?;
-    let presented = secret(&request, body, "token").await.map_err(|error| error.with_rate(rate))?;
-    let actor =
-        Actor { name: Some(SETUP_ACTOR.to_owned()), ..gate::anonymous_actor(Channel::Dashboard, incoming) };
-    let completed = write(context, move |app| {
-        let now = app.clock.now();
-        Ok(app.setup.complete(&app.store.acting_as(actor), presented.expose_secret(), now))
-    });
-    let completed = completed.await.map_err(|error| error.with_rate(rate))?;
-    let made = match completed {
-        Ok(made) => made,
-        Err(cause) => {
-            let error = gate::setup_error(&context.app, incoming, cause, rate).await;
-            refused_logins::note(context, incoming, &error).await;
-            return Err(error);
-        }
+    let answered = async {
+        let presented = secret(&request, body, "token").await?;
+        let unknown = gate::anonymous_actor(Channel::Dashboard, incoming);
+        let actor = Actor { name: Some(SETUP_ACTOR.to_owned()), ..unknown };
+        let completed = write(context, move |app| {
+            let now = app.clock.now();
+            Ok(app.setup.complete(&app.store.acting_as(actor), presented.expose_secret(), now))
+        });
+        let made = match completed.await? {
+            Ok(made) => made,
+            Err(cause) => {
+                let error = gate::setup_error(&context.app, incoming, cause, rate).await;
+                refused_logins::note(context, incoming, &error).await;
+                return Err(error);
+            }
+        };
+        incoming.record.set_key(made.session.key.clone());
+        let session = info(&context.app, &made.session, &made.session.key);
+        let created = CreatedKey { key: made.key.expose_secret().to_owned(), record: session.key.clone() };
+        let response = reply::json(StatusCode::CREATED, &SetUp { created, session });
+        Ok(request.with_cookie(response, &made.token))
     };
-    incoming.record.set_key(made.session.key.clone());
-    let session = info(&context.app, &made.session, &made.session.key);
-    let created = CreatedKey { key: made.key.expose_secret().to_owned(), record: session.key.clone() };
-    let response = reply::json(StatusCode::CREATED, &SetUp { created, session });
-    Ok((request.with_cookie(response, &made.token), rate))
-}
-
-/// Rejects any query: a secret that somebody puts there must not be silently ignored.
-fn no_query(request: &Request) -> Result<(), ApiError> {
-    Query::parse(request.query())?.finish(&[])
+    reply::within(rate, answered.await)
 }
 
 /// The one string in a body, without whitespace that was copied along with it.
@@ -145,7 +151,7 @@ async fn secret<B: Buf>(
     body: impl Stream<Item = Result<B, warp::Error>>,
     name: &'static str,
 ) -> Result<SecretString, ApiError> {
-    no_query(request)?;
+    request.no_query()?;
     let body = request.context.read_json(&request.incoming, body).await?;
     let mut params = Params::parse(&body)?;
     let text = params.required_text(name)?;
@@ -176,6 +182,11 @@ fn full_info(app: &AppState, session: &Session, found: &Result<KeyRow, Error>) -
 }
 
 impl Request {
+    /// Rejects any query: a secret that somebody puts there must not be silently ignored.
+    pub(super) fn no_query(&self) -> Result<(), ApiError> {
+        Query::parse(self.query())?.finish(&[])
+    }
+
     fn with_cookie(&self, response: Response, token: &SecretString) -> Response {
         let is_https = origin::is_https(&self.context, &self.incoming);
         with_header(response, cookie::set(token.expose_secret(), is_https))

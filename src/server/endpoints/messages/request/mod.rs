@@ -76,7 +76,7 @@ pub(super) struct Translated {
 
 /// What a request is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     /// An answer, for which the most tokens have to be said.
     Answer,
     /// The number of its tokens.
