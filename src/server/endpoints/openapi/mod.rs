@@ -22,21 +22,18 @@ use std::mem;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 use warp::reply::Response;
 
 use super::chat::{MAX_TOKENS, ROLES, TEMPERATURE};
 use super::console::{DEFAULT_PAGE_SIZE, MAX_GRACE_SECONDS, MAX_PAGE_SIZE};
+use super::dashboard::{self, File};
 use super::embeddings::{ENCODINGS, MAX_DIMENSIONS, MAX_INPUTS};
 use super::verify::panel_size;
 use crate::api::guard::Guard;
 use crate::api::verify::{Domain, MIN_REQUIRED};
 use crate::app::Configured;
-use crate::hex::hex;
 use crate::inference::MAX_CHOICES;
 use crate::keys::{MAX_APP_NAME_CHARS, MAX_KEY_NAME_CHARS, MAX_LIST_ENTRIES, MAX_PATTERN_CHARS};
 use crate::money::NanoUsd;
@@ -45,24 +42,19 @@ use crate::server::request::incoming::Incoming;
 use crate::server::{ServerState, gate};
 use operation::Operation;
 
-/// The description as it is served.
-pub(in crate::server) struct Document {
-    body: Bytes,
-    etag: HeaderValue,
-}
-
-/// The document that was made last, with its bounds.
+/// The description that was made last, as it is served, with its bounds.
 #[derive(Default)]
-pub(in crate::server) struct Cache(ArcSwapOption<(Bounds, Document)>);
+pub(in crate::server) struct Cache(ArcSwapOption<(Bounds, File)>);
 
 impl Cache {
-    /// The document for these bounds. Concurrent requests for a new one each make it.
-    fn get(&self, bounds: Bounds) -> Arc<(Bounds, Document)> {
+    /// The description for these bounds. Concurrent requests for a new one each make it.
+    fn get(&self, bounds: Bounds) -> Arc<(Bounds, File)> {
         if let Some(cached) = self.0.load_full().filter(|cached| cached.0 == bounds) {
             return cached;
         }
         // Tests hold that it can be made.
-        let made = Arc::new((bounds, Document::new(&describe(bounds).unwrap_or_default())));
+        let text = describe(bounds).map(|description| description.to_string()).unwrap_or_default();
+        let made = Arc::new((bounds, File::new("openapi.json", text.into())));
         self.0.store(Some(made.clone()));
         made
     }
@@ -88,43 +80,8 @@ impl Bounds {
 /// Answers a request for the description.
 pub(crate) async fn show(context: &ServerState, incoming: &Incoming) -> Result<Response, ApiError> {
     let rate = gate::open_page(&context.app, incoming).await?;
-    reply::within(rate, Ok(answer(context, incoming)))
-}
-
-fn answer(context: &ServerState, incoming: &Incoming) -> Response {
     let cached = context.openapi.get(Bounds::new(&incoming.configured));
-    let document = &cached.1;
-    let mut response = if has_current_copy(&incoming.headers, &document.etag) {
-        let mut response = Response::default();
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-        response
-    } else {
-        reply::json_bytes(document.body.clone())
-    };
-    let headers = response.headers_mut();
-    headers.insert(header::ETAG, document.etag.clone());
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    response
-}
-
-/// Whether the caller has a copy with this tag.
-fn has_current_copy(headers: &HeaderMap, etag: &HeaderValue) -> bool {
-    headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok()).any(|value| {
-        value
-            .split(',')
-            .map(str::trim)
-            .any(|tag| tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == *etag)
-    })
-}
-
-impl Document {
-    fn new(description: &Value) -> Self {
-        // A value always serializes.
-        let body = serde_json::to_vec(description).unwrap_or_default();
-        let tag = hex(&Sha256::digest(&body)[..8]);
-        let etag = HeaderValue::try_from(format!("\"{tag}\"")).unwrap_or(HeaderValue::from_static("\"\""));
-        Self { body: body.into(), etag }
-    }
+    reply::within(rate, dashboard::answer(Some((&cached.1, false)), &incoming.headers))
 }
 
 /// The whole description.
