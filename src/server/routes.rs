@@ -1,5 +1,5 @@
-//! From a request to the handler of its endpoint: each of [`Endpoint`] has its arm in [`dispatch`]. Whatever no
-//! endpoint takes is refused here: 404, or 405 with `Allow`.
+//! From a request to the handler of its endpoint: each of [`Endpoint`] has its arm in [`dispatch`], or in that of the
+//! console. Whatever no endpoint takes is refused here: 404, or 405 with `Allow`.
 //!
 //! warp takes requests apart, and one filter takes them all: a filter for each path would be tried in turn, and its
 //! rejections would have to be turned into our errors again.
@@ -167,22 +167,8 @@ async fn dispatch<B: Buf + Send>(
         Endpoint::Dashboard => Ok(dashboard::show(context, incoming, None).await),
         Endpoint::Asset => Ok(dashboard::show(context, incoming, Some(id)).await),
         Endpoint::Docs | Endpoint::Topic | Endpoint::Llms => Ok(docs::show(context, incoming, path).await),
-        Endpoint::Apps
-        | Endpoint::App
-        | Endpoint::Keys
-        | Endpoint::Key
-        | Endpoint::Rotation
-        | Endpoint::ForgetUser
-        | Endpoint::Statement
-        | Endpoint::Try
-        | Endpoint::TryChat
-        | Endpoint::TryVerify
-        | Endpoint::Usage
-        | Endpoint::Billing
-        | Endpoint::Audit
-        | Endpoint::OwnKey
-        | Endpoint::Session
-        | Endpoint::Setup => return Box::pin(console::handle(request, endpoint, body)).await,
+        // What is left is the console's.
+        _ => return Box::pin(console::handle(request, endpoint, body)).await,
     };
     answered.unwrap_or_else(|error| error.into_response(incoming))
 }

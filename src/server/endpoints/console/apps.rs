@@ -38,16 +38,14 @@ pub(super) async fn create(call: ConsoleRequest) -> Result<Response, ApiError> {
 }
 
 /// `GET /v1/apps/{id}`
-pub(super) async fn show(call: ConsoleRequest, id: &str) -> Result<Response, ApiError> {
+pub(super) async fn show(call: ConsoleRequest, id: String) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
-    let id = id.to_owned();
     call.read(move |store, now| response(store, &store.app_by_id(&id)?, now)).await
 }
 
 /// `PATCH /v1/apps/{id}`
-pub(super) async fn update(call: ConsoleRequest, id: &str) -> Result<Response, ApiError> {
+pub(super) async fn update(call: ConsoleRequest, id: String) -> Result<Response, ApiError> {
     let change = read_change(call.params()?)?;
-    let id = id.to_owned();
     call.write(move |store, now| {
         let row = apps::update(store, &id, &change, now)?;
         response(store, &row, now)
@@ -56,9 +54,8 @@ pub(super) async fn update(call: ConsoleRequest, id: &str) -> Result<Response, A
 }
 
 /// `DELETE /v1/apps/{id}`
-pub(super) async fn delete(call: ConsoleRequest, id: &str) -> Result<Response, ApiError> {
+pub(super) async fn delete(call: ConsoleRequest, id: String) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
-    let id = id.to_owned();
     call.write(move |store, now| {
         let deleted = store.delete_app(&id, now)?;
         let record = DeletedApp { id, deleted_at: deleted.at.rfc3339(), revoked_keys: deleted.revoked_keys };

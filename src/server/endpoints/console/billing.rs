@@ -18,11 +18,10 @@ pub(super) async fn billing(call: ConsoleRequest) -> Result<Response, ApiError> 
 }
 
 /// An app's statement for a month, as JSON or CSV, also for a deleted app, whose usage is kept.
-pub(super) async fn statement(call: ConsoleRequest, app_id: &str) -> Result<Response, ApiError> {
+pub(super) async fn statement(call: ConsoleRequest, app_id: String) -> Result<Response, ApiError> {
     let mut query = call.query()?;
     let month = query.month(call.context.app.clock.now())?;
     query.finish(&["month"])?;
-    let app_id = app_id.to_owned();
     let wants_csv = wants_csv(&call.incoming.headers);
     call.report(move |store, now| {
         let statement = usage::statement(store, &app_id, month, now)?;

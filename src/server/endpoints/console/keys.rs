@@ -38,11 +38,10 @@ const SERVICES: &str = "verify, inference or console";
 pub(in crate::server) const MAX_GRACE_SECONDS: u32 = 366 * 86_400;
 
 /// `GET /v1/apps/{id}/keys`
-pub(super) async fn list(call: ConsoleRequest, app: &str) -> Result<Response, ApiError> {
+pub(super) async fn list(call: ConsoleRequest, app: String) -> Result<Response, ApiError> {
     let (span, order, service, state) = read_list(call.query()?)?;
     let limit = span.limit;
     let more = PageRequest { limit: limit + 1, ..span };
-    let app = app.to_owned();
     let records = call
         .read(move |store, now| {
             let filter = KeyFilter { app_id: Some(store.app_by_id(&app)?.id), service, revoked_too: true };
@@ -54,9 +53,8 @@ pub(super) async fn list(call: ConsoleRequest, app: &str) -> Result<Response, Ap
 }
 
 /// `POST /v1/apps/{id}/keys`
-pub(super) async fn create(call: ConsoleRequest, app: &str) -> Result<Response, ApiError> {
-    let new = read_new(call.params()?, app)?;
-    let app = app.to_owned();
+pub(super) async fn create(call: ConsoleRequest, app: String) -> Result<Response, ApiError> {
+    let new = read_new(call.params()?, &app)?;
     call.write(move |store, now| {
         // Only by its id, as names are for people.
         store.app_by_id(&app)?;
@@ -67,9 +65,8 @@ pub(super) async fn create(call: ConsoleRequest, app: &str) -> Result<Response, 
 }
 
 /// `GET /v1/apps/{id}/keys/{key_id}`
-pub(super) async fn show(call: ConsoleRequest, app: &str, key: &str) -> Result<Response, ApiError> {
+pub(super) async fn show(call: ConsoleRequest, app: String, key: String) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
-    let (app, key) = (app.to_owned(), key.to_owned());
     call.read(move |store, now| {
         require_key_of_app(store, &app, &key)?;
         let row = store.key(&key)?;
@@ -79,9 +76,8 @@ pub(super) async fn show(call: ConsoleRequest, app: &str, key: &str) -> Result<R
 }
 
 /// `PATCH /v1/apps/{id}/keys/{key_id}`
-pub(super) async fn update(call: ConsoleRequest, app: &str, key: &str) -> Result<Response, ApiError> {
+pub(super) async fn update(call: ConsoleRequest, app: String, key: String) -> Result<Response, ApiError> {
     let change = read_change(call.params()?)?;
-    let (app, key) = (app.to_owned(), key.to_owned());
     call.write(move |store, now| {
         require_key_of_app(store, &app, &key)?;
         let row = keys::update(store, &key, &change, now)?;
@@ -91,9 +87,8 @@ pub(super) async fn update(call: ConsoleRequest, app: &str, key: &str) -> Result
 }
 
 /// `DELETE /v1/apps/{id}/keys/{key_id}`: revokes, for ever.
-pub(super) async fn revoke(call: ConsoleRequest, app: &str, key: &str) -> Result<Response, ApiError> {
+pub(super) async fn revoke(call: ConsoleRequest, app: String, key: String) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
-    let (app, key) = (app.to_owned(), key.to_owned());
     call.write(move |store, now| {
         require_key_of_app(store, &app, &key)?;
         let at = store.revoke_key(&key, now)?;
@@ -104,14 +99,13 @@ pub(super) async fn revoke(call: ConsoleRequest, app: &str, key: &str) -> Result
 }
 
 /// `POST /v1/apps/{id}/keys/{key_id}/rotate`
-pub(super) async fn rotate(call: ConsoleRequest, app: &str, key: &str) -> Result<Response, ApiError> {
+pub(super) async fn rotate(call: ConsoleRequest, app: String, key: String) -> Result<Response, ApiError> {
     let grace = if call.body.is_empty() {
         call.query()?.finish(&[])?;
         0
     } else {
         read_grace(call.params()?)?
     };
-    let (app, key) = (app.to_owned(), key.to_owned());
     call.write(move |store, now| {
         require_key_of_app(store, &app, &key)?;
         let (key, row) = keys::rotate(store, &key, Duration::from_secs(grace.into()), now)?;
@@ -157,8 +151,9 @@ fn read_settings(params: &mut Params) -> Result<KeyChange, ApiError> {
         models: params.change("models", Params::texts)?.map(Option::unwrap_or_default),
         addresses: params.change("addresses", Params::texts)?.map(Option::unwrap_or_default),
         budget: params.change("budget_usd", Params::dollars)?,
-        cache: params.change("cache", cache_time)?,
-        verify: params.change("verify", guard)?,
+        cache: params
+            .change("cache", |params, name| params.parsed(name, CacheTime::FORM, CacheTime::parse))?,
+        verify: params.change("verify", |params, name| params.parsed(name, Guard::FORM, Guard::named))?,
         end_users: params.change("end_users", end_users)?,
     })
 }

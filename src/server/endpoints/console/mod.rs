@@ -131,7 +131,7 @@ fn pool_error(cause: io::Error) -> ApiError {
     ApiError::from(ErrorCode::Internal)
 }
 
-/// Answers a request for one of the console's endpoints.
+/// Answers a request for one of the console's endpoints: those that are named here and in [`dispatch`].
 pub(in crate::server) async fn handle<B: Buf>(
     request: Request,
     endpoint: Endpoint,
@@ -160,11 +160,11 @@ async fn admit<B: Buf>(
     let rate = caller.rate;
     let answered = async {
         let body = read_body(&request, endpoint, body).await?;
-        let [app, key] = endpoint.ids(request.uri.path()).map(str::to_owned);
+        let ids = endpoint.ids(request.uri.path()).map(str::to_owned);
         let query = request.query().to_owned();
         let Request { context, incoming, method, .. } = request;
         let call = ConsoleRequest { context, incoming, query, body, caller };
-        dispatch(endpoint, &method, call, (&app, &key)).await
+        dispatch(endpoint, &method, call, ids).await
     };
     reply::within(rate, answered.await)
 }
@@ -194,7 +194,7 @@ async fn dispatch(
     endpoint: Endpoint,
     method: &Method,
     call: ConsoleRequest,
-    (app, key): (&str, &str),
+    [app, key]: [String; 2],
 ) -> Result<Response, ApiError> {
     match (endpoint, method.as_str()) {
         (Endpoint::Apps, "POST") => apps::create(call).await,

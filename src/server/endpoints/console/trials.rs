@@ -20,9 +20,8 @@ use crate::server::reply::{self, ApiError};
 use crate::verify::Work;
 
 /// `GET /v1/apps/{id}/try`
-pub(super) async fn offer(call: ConsoleRequest, app: &str) -> Result<Response, ApiError> {
+pub(super) async fn offer(call: ConsoleRequest, id: String) -> Result<Response, ApiError> {
     call.query()?.finish(&[])?;
-    let id = app.to_owned();
     call.read(move |store, _| store.app_by_id(&id)).await?;
     let (configured, now) = (call.context.app.configured(), call.context.app.clock.now());
     let (gateway, verifier) = (&configured.gateway, &configured.verifier);
