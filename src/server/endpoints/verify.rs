@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use futures_util::Stream;
 use http::{HeaderMap, StatusCode};
+use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
@@ -124,11 +125,7 @@ pub(in crate::server) fn read_job<'s>(
 ) -> Result<(Job, bool), ApiError> {
     let mut params = Params::parse(body)?;
     let fact = params.required_text("fact")?;
-    let domain = match params.text_such_as("domain", "`general` or `legal`")?.as_deref() {
-        None | Some("general") => Domain::General,
-        Some("legal") => Domain::Legal,
-        Some(_) => return Err(invalid("domain", "`domain` must be `general` or `legal`")),
-    };
+    let domain: Domain = params.parsed("domain", "`general` or `legal`", word)?.unwrap_or_default();
     let settings = settings(domain);
     if verify::is_blank(&fact) {
         return Err(invalid("fact", "`fact` is empty; send the statement to verify"));
@@ -158,10 +155,7 @@ pub(in crate::server) fn read_job<'s>(
         .map_err(|error| error.with_suffix(&format!("; {panel} models are configured for this domain")))?
         .unwrap_or(panel.min(3));
 
-    let as_of = match params.text_such_as("asOf", DATES)? {
-        None => now,
-        Some(text) => Time::parse(&text).ok_or_else(|| invalid("asOf", format!("`asOf` must be {DATES}")))?,
-    };
+    let as_of = params.parsed("asOf", DATES, Time::parse)?.unwrap_or(now);
     let explain = params.boolean("explain")?.unwrap_or(false);
     let text = params.text("context")?;
     // Without a context the models are asked what they know, which nobody who sends one wants.
@@ -175,11 +169,7 @@ pub(in crate::server) fn read_job<'s>(
         ));
     }
     text.as_deref().map_or(Ok(()), |text| check_for_nul("context", text))?;
-    let format = match params.text_such_as("format", "`text` or `markdown`")?.as_deref() {
-        None | Some("text") => Format::Text,
-        Some("markdown") => Format::Markdown,
-        Some(_) => return Err(invalid("format", "`format` must be `text` or `markdown`")),
-    };
+    let format: Format = params.parsed("format", "`text` or `markdown`", word)?.unwrap_or_default();
     let wants_receipt = params.boolean("receipt")?.unwrap_or(false);
     params.finish(&PARAMETERS)?;
 
@@ -202,6 +192,11 @@ pub(in crate::server) fn read_job<'s>(
         receipt: None,
     };
     Ok((job, wants_receipt))
+}
+
+/// The value that a word stands for on the wire.
+fn word<T: DeserializeOwned>(text: &str) -> Option<T> {
+    serde_json::from_value(text.into()).ok()
 }
 
 /// Refuses what no text has: without it, the words on both sides of it would be one, and with it, nobody could quote

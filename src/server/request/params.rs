@@ -67,12 +67,21 @@ impl Params {
         self.text_such_as(name, "a string")
     }
 
-    /// As [`Params::text`], with what is allowed for the message about another type.
-    pub(crate) fn text_such_as(
+    /// An optional string that `read` understands; `allowed` says what it may be. Null counts as omitted.
+    pub(crate) fn parsed<T>(
         &mut self,
         name: &'static str,
         allowed: &str,
-    ) -> Result<Option<String>, ApiError> {
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, ApiError> {
+        let Some(text) = self.text_such_as(name, allowed)? else { return Ok(None) };
+        let path = self.path(name);
+        let value = read(&text);
+        value.map(Some).ok_or_else(|| invalid(&path, format!("`{path}` must be {allowed}")))
+    }
+
+    /// As [`Params::text`], with what is allowed for the message about another type.
+    fn text_such_as(&mut self, name: &'static str, allowed: &str) -> Result<Option<String>, ApiError> {
         match self.take(name) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),

@@ -192,18 +192,6 @@ fn time(params: &mut Params, name: &'static str) -> Result<Option<Time>, ApiErro
     Time::parse(&text).map(Some).ok_or_else(error)
 }
 
-fn cache_time(params: &mut Params, name: &'static str) -> Result<Option<CacheTime>, ApiError> {
-    let Some(text) = params.text_such_as(name, CacheTime::FORM)? else { return Ok(None) };
-    let error = || invalid(name, format!("`{name}` must be {}", CacheTime::FORM));
-    CacheTime::parse(&text).map(Some).ok_or_else(error)
-}
-
-fn guard(params: &mut Params, name: &'static str) -> Result<Option<Guard>, ApiError> {
-    let Some(text) = params.text_such_as(name, Guard::FORM)? else { return Ok(None) };
-    let error = || invalid(name, format!("`{name}` must be {}", Guard::FORM));
-    Guard::named(&text).map(Some).ok_or_else(error)
-}
-
 /// The limits for each end user; null stands for the server's.
 fn end_users(params: &mut Params, name: &'static str) -> Result<Option<OwnEndUserLimits>, ApiError> {
     let Some(mut limits) = params.object(name)? else { return Ok(None) };
