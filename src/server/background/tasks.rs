@@ -3,17 +3,17 @@
 //!
 //! Each of their steps runs on a thread of the blocking pool, so that no request waits for the disk.
 
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::clock_stability::ClockStability;
-use crate::clock::Time;
 use crate::log_throttle::LogThrottle;
 use crate::server::ServerState;
 use crate::storage::{Error, KeyLife};
@@ -80,8 +80,7 @@ impl Background {
 }
 
 async fn flush(context: Arc<ServerState>, mut on_shutdown: watch::Receiver<()>) {
-    let mut ticks = interval(FLUSH_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut ticks = ticks(FLUSH_INTERVAL);
     let trouble = LogThrottle::new();
     loop {
         let is_tick = tokio::select! {
@@ -109,31 +108,59 @@ async fn flush(context: Arc<ServerState>, mut on_shutdown: watch::Receiver<()>) 
     }
 }
 
-async fn watch_keys(context: Arc<ServerState>) {
-    let mut ticks = interval(WATCH_INTERVAL);
+/// Ticks with this pause between them, however long the work of one takes.
+fn ticks(pause: Duration) -> Interval {
+    let mut ticks = interval(pause);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut seen = None;
-    let trouble = LogThrottle::new();
-    let report = |cause: &dyn std::fmt::Display| {
-        if let Some(suppressed) = trouble.failed(&cause) {
-            tracing::error!(%cause, suppressed, "cannot check for revoked keys");
+    ticks
+}
+
+/// A step that is done again and again, with what is logged when it fails and when it works again.
+struct Step {
+    trouble: LogThrottle,
+    fails: &'static str,
+    works_again: &'static str,
+}
+
+impl Step {
+    const fn new(fails: &'static str, works_again: &'static str) -> Self {
+        Self { trouble: LogThrottle::new(), fails, works_again }
+    }
+
+    /// Does it on a thread of the blocking pool. `None` if it fails, which is logged.
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Error> + Send + 'static,
+    ) -> Option<T> {
+        match tokio::task::spawn_blocking(work).await {
+            Ok(Ok(done)) => {
+                if self.trouble.succeeded() {
+                    tracing::info!("{}", self.works_again);
+                }
+                return Some(done);
+            }
+            Ok(Err(cause)) => self.failed(&cause),
+            Err(cause) => self.failed(&cause),
         }
-    };
+        None
+    }
+
+    fn failed(&self, cause: &impl Display) {
+        if let Some(suppressed) = self.trouble.failed(cause) {
+            tracing::error!(%cause, suppressed, "{}", self.fails);
+        }
+    }
+}
+
+async fn watch_keys(context: Arc<ServerState>) {
+    let mut ticks = ticks(WATCH_INTERVAL);
+    let step = Step::new("cannot check for revoked keys", "checking for revoked keys works again");
+    let mut seen = None;
     loop {
         ticks.tick().await;
         context.in_flight.abort_expired(context.app.clock.now());
         let context = context.clone();
-        let checked = tokio::task::spawn_blocking(move || abort_revoked(&context, seen)).await;
-        match checked {
-            Ok(Ok(version)) => {
-                seen = Some(version);
-                if trouble.succeeded() {
-                    tracing::info!("checking for revoked keys works again");
-                }
-            }
-            Ok(Err(cause)) => report(&cause),
-            Err(cause) => report(&cause),
-        }
+        seen = step.run(move || abort_revoked(&context, seen)).await.or(seen);
     }
 }
 
@@ -159,9 +186,9 @@ fn abort_revoked(context: &ServerState, seen: Option<i64>) -> Result<i64, Error>
 
 /// Deletes attempts beyond their retention, in small batches, as long as the clock can be trusted.
 async fn prune(context: Arc<ServerState>) {
-    let mut ticks = interval(PRUNE_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let (trouble, mut clock) = (LogThrottle::new(), ClockStability::default());
+    let mut ticks = ticks(PRUNE_INTERVAL);
+    let step = Step::new("old attempts cannot be deleted", "old attempts are deleted again");
+    let mut clock = ClockStability::default();
     loop {
         ticks.tick().await;
         loop {
@@ -169,7 +196,9 @@ async fn prune(context: Arc<ServerState>) {
             let stable_for = clock.observe(now, Instant::now());
             let retention = context.app.configured().usage_retention;
             let Some(age) = max_age(context.options.clock_stable_for, stable_for, retention) else { break };
-            if prune_batch(&context, now.minus(age), &trouble).await < PRUNE_BATCH {
+            let (app, before) = (context.app.clone(), now.minus(age));
+            let deleted = step.run(move || app.store.forget_attempts(before, PRUNE_BATCH)).await;
+            if deleted.is_none_or(|count| count < PRUNE_BATCH) {
                 break;
             }
             sleep(PRUNE_PAUSE).await;
@@ -183,90 +212,43 @@ fn max_age(required: Duration, stable_for: Duration, retention: Option<Duration>
     retention.filter(|_| stable_for >= required)
 }
 
-/// Deletes a batch of the attempts before this time. Returns how many.
-async fn prune_batch(context: &Arc<ServerState>, before: Time, trouble: &LogThrottle) -> usize {
-    let app = context.app.clone();
-    let deleted = tokio::task::spawn_blocking(move || app.store.forget_attempts(before, PRUNE_BATCH)).await;
-    let cause = match deleted {
-        Ok(Ok(count)) => {
-            if trouble.succeeded() {
-                tracing::info!("old attempts are deleted again");
-            }
-            return count;
-        }
-        Ok(Err(cause)) => cause.to_string(),
-        Err(cause) => cause.to_string(),
-    };
-    if let Some(suppressed) = trouble.failed(&cause) {
-        tracing::error!(cause, suppressed, "old attempts cannot be deleted");
-    }
-    0
-}
-
 /// Writes what verifications found into the verdict cache, and deletes what it need not keep any longer.
 async fn keep_verdicts(context: Arc<ServerState>) {
-    let mut ticks = interval(FLUSH_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let trouble = LogThrottle::new();
+    let mut ticks = ticks(FLUSH_INTERVAL);
+    let step = Step::new("the verdict cache cannot be cleaned up", "the verdict cache is cleaned up again");
     let mut tidied: Option<Instant> = None;
     loop {
         ticks.tick().await;
-        let is_due = tidied.is_none_or(|at| at.elapsed() >= TIDY_INTERVAL);
         let app = context.app.clone();
-        if !is_due && !app.verdicts.has_waiting() {
-            continue;
-        }
-        let work = move || {
-            app.flush_verdicts();
-            if is_due { app.tidy_verdicts() } else { Ok(()) }
-        };
-        let outcome = tokio::task::spawn_blocking(work).await;
-        if is_due {
+        if tidied.is_none_or(|at| at.elapsed() >= TIDY_INTERVAL) {
+            let work = move || {
+                app.flush_verdicts();
+                app.tidy_verdicts()
+            };
+            step.run(work).await;
             tidied = Some(Instant::now());
-        }
-        let cause = match outcome {
-            Ok(Ok(())) => {
-                if is_due && trouble.succeeded() {
-                    tracing::info!("the verdict cache is cleaned up again");
-                }
-                continue;
-            }
-            Ok(Err(cause)) => cause.to_string(),
-            Err(cause) => cause.to_string(),
-        };
-        if let Some(suppressed) = trouble.failed(&cause) {
-            tracing::error!(cause, suppressed, "the verdict cache cannot be cleaned up");
+        } else if app.verdicts.has_waiting()
+            && let Err(cause) = tokio::task::spawn_blocking(move || app.flush_verdicts()).await
+        {
+            step.failed(&cause);
         }
     }
 }
 
 /// Books the calls of servers that died, beginning with those that died before this one began.
 async fn adopt(context: Arc<ServerState>) {
-    let mut ticks = interval(ADOPT_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let trouble = LogThrottle::new();
-    let report = |cause: &dyn std::fmt::Display| {
-        if let Some(suppressed) = trouble.failed(&cause) {
-            tracing::error!(%cause, suppressed, "the calls of crashed servers cannot be recorded");
-        }
-    };
+    let mut ticks = ticks(ADOPT_INTERVAL);
+    let fails = "the calls of crashed servers cannot be recorded";
+    let step = Step::new(fails, "the calls of crashed servers are recorded again");
     loop {
         ticks.tick().await;
         let app = context.app.clone();
-        match tokio::task::spawn_blocking(move || app.ledger.adopt(app.clock.now())).await {
-            Ok(Ok(booked)) => {
-                if trouble.succeeded() {
-                    tracing::info!("the calls of crashed servers are recorded again");
-                }
-                if booked > 0 {
-                    tracing::warn!(
-                        booked,
-                        "calls were in progress when a server crashed; they are recorded as interrupted"
-                    );
-                }
-            }
-            Ok(Err(cause)) => report(&cause),
-            Err(cause) => report(&cause),
+        let booked = step.run(move || app.ledger.adopt(app.clock.now())).await;
+        if let Some(booked) = booked.filter(|booked| *booked > 0) {
+            tracing::warn!(
+                booked,
+                "calls were in progress when a server crashed; they are recorded as interrupted"
+            );
         }
     }
 }
