@@ -162,6 +162,14 @@ impl Failure {
         Self::Rejected { code, message: sanitized(message, MESSAGE_CHARS), param: None, generation: None }
     }
 
+    /// The same for an error that no dialect knows more about; its message may be empty.
+    pub fn unknown(code: Option<&str>, message: &str, status: u16) -> Self {
+        if message.is_empty() {
+            return Self::rejected(code, &format!("status {status} without a message"));
+        }
+        Self::rejected(code, message)
+    }
+
     /// [`Failure::ContextOverflow`], with what the provider says about it.
     pub fn overflow(words: &str) -> Self {
         let words = sanitized(words, MESSAGE_CHARS);

@@ -73,9 +73,5 @@ fn failure_by_phrase(error: &Value, status: u16) -> Failure {
     if says(&REFUSAL_PHRASES) {
         return Failure::Refused;
     }
-    let code = error["type"].as_str();
-    if message.is_empty() {
-        return Failure::rejected(code, &format!("status {status} without a message"));
-    }
-    Failure::rejected(code, message)
+    Failure::unknown(error["type"].as_str(), message, status)
 }

@@ -95,12 +95,7 @@ impl<'a> ErrorBody<'a> {
         if self.says(&MODEL_PHRASES) {
             return Failure::UnknownModel;
         }
-        let rejected = if self.message.is_empty() {
-            Failure::rejected(self.name, &format!("status {status} without a message"))
-        } else {
-            Failure::rejected(self.name, self.message)
-        };
-        rejected.about(self.field())
+        Failure::unknown(self.name, self.message, status).about(self.field())
     }
 
     /// The first field named in the details (google.rpc.BadRequest).

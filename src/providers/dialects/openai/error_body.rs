@@ -178,12 +178,9 @@ impl ErrorBody {
         if self.says(&MODEL_PHRASES) {
             return Failure::UnknownModel;
         }
-        let rejected = if self.message.is_empty() {
-            Failure::rejected(self.code.as_deref(), &format!("status {status} without a message"))
-        } else {
-            Failure::rejected(self.code.as_deref(), &self.message)
-        };
-        rejected.about(self.param.as_deref()).with_generation(self.failed_generation.as_deref())
+        Failure::unknown(self.code.as_deref(), &self.message, status)
+            .about(self.param.as_deref())
+            .with_generation(self.failed_generation.as_deref())
     }
 }
 
