@@ -165,13 +165,9 @@ impl<'a> Report<'a> {
         {
             self.failure = Some((item.at.name(), failure));
         }
-        let print = || lines.iter().try_for_each(|line| printer.line(line));
         match display {
-            Some(display) => {
-                display.borrow_mut().make_way();
-                display.borrow().suspended(print)
-            }
-            None => print(),
+            Some(display) => display.borrow().live.print(&lines),
+            None => lines.iter().try_for_each(|line| printer.line(line)),
         }
     }
 

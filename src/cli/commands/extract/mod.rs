@@ -167,7 +167,7 @@ impl Extraction<'_> {
     }
 
     async fn extract(&self, source: Option<&Source>, fact: String) -> Result<Finished, Failure> {
-        let announce = |text: &str| self.display.borrow().notice(text);
+        let announce = |text: &str| self.display.borrow().live.notice(text);
         let mut observe = |update: Update<'_>| {
             self.display.borrow_mut().observe(&update);
             Ok(())

@@ -130,9 +130,7 @@ impl<'a, 'p> Report<'a, 'p> {
 
     /// Prints results, with the live line out of the way.
     fn print(&self, lines: &[String]) -> Result<(), Failure> {
-        let printer = &self.plan.printer;
-        self.display.borrow_mut().make_way();
-        self.display.borrow().suspended(|| lines.iter().try_for_each(|line| printer.line(line)))
+        self.display.borrow().live.print(lines)
     }
 
     /// The sums so far.
@@ -151,7 +149,7 @@ impl<'a, 'p> Report<'a, 'p> {
     pub(super) fn finish(mut self) -> Outcome {
         self.has_ended = true;
         let (plan, printer) = (self.plan, &self.plan.printer);
-        self.display.borrow_mut().end();
+        self.display.borrow().live.end();
         if self.extracted + self.failed == 0 {
             return Err(Failure::usage("the input has no statements"));
         }
@@ -192,7 +190,7 @@ impl Drop for Report<'_, '_> {
         // What was found before a stop signal has been paid for.
         let is_stopped = runtime::received_stop_signal().is_some();
         if is_stopped && !self.has_ended && self.extracted > 0 && !std::thread::panicking() {
-            self.display.borrow_mut().end();
+            self.display.borrow().live.end();
             let printer = &self.plan.printer;
             printer.notice(&on_one_line(&printer.terminal, self.parts()));
         }

@@ -112,7 +112,7 @@ impl Batch<'_> {
     }
 
     async fn verify(&self, source: &Source, text: String) -> Result<Finished, Failure> {
-        let announce = |text: &str| self.display.borrow().notice(text);
+        let announce = |text: &str| self.display.borrow().live.notice(text);
         let (mut claims, places) = (Vec::new(), Places::new(Some(source), &text));
         let mut observe = |update: Update<'_>| {
             self.display.borrow_mut().observe(&update);
@@ -287,9 +287,7 @@ impl Report<'_, '_> {
     /// Prints results, with the bars out of the way.
     fn print(&mut self, lines: &[String]) -> Result<(), Failure> {
         self.printed += lines.len();
-        let printer = &self.batch.plan.printer;
-        self.batch.display.borrow_mut().make_way();
-        self.batch.display.borrow().suspended(|| lines.iter().try_for_each(|line| printer.line(line)))
+        self.batch.display.borrow().live.print(lines)
     }
 
     /// The totals so far in one line.
@@ -320,7 +318,7 @@ impl Report<'_, '_> {
     fn finish(mut self) -> Outcome {
         self.has_ended = true;
         let printer = &self.batch.plan.printer;
-        self.batch.display.borrow_mut().end();
+        self.batch.display.borrow().live.end();
         if self.totals.statements() == 0 {
             return Err(Failure::usage("the input has no statements"));
         }

@@ -44,13 +44,13 @@ pub(crate) async fn run(
 ) -> Outcome {
     let display = RefCell::new(Display::begin(&plan.printer, plan.progress, backend.is_sandbox));
     let rate_limit_wait = RateLimitWait::new(plan.max_wait.unwrap_or(Duration::ZERO));
-    let announce = |text: &str| display.borrow().notice(text);
+    let announce = |text: &str| display.borrow().live.notice(text);
     let places = Places::new(source, &text);
     let mut early_output = EarlyOutput::new(plan, &places, &display, found);
     let mut observe = |update: Update<'_>| {
         let event = match update {
             Update::Tick => {
-                display.borrow_mut().tick();
+                display.borrow().draw();
                 return Ok(());
             }
             Update::Event(event) => event,
@@ -62,7 +62,7 @@ pub(crate) async fn run(
         early_output.event(event)
     };
     let verified = plan.verify(backend, source, text, &rate_limit_wait, &announce, &mut observe).await;
-    display.borrow_mut().end();
+    display.borrow().live.end();
     let verified = verified.and_then(|finished| keep(receipts, &finished).map(|()| finished));
     let finished = match verified {
         Ok(finished) => finished,
@@ -162,7 +162,7 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
         match event {
             Event::ClaimsExtracted(extracted) => self.claims.clone_from(&extracted.claims),
             Event::ClaimVerified(verified) if self.format == Format::JsonLines => {
-                self.display.borrow_mut().make_way();
+                self.display.borrow().live.make_way();
                 let text = self.claims.get(verified.claim_index).map_or("", String::as_str);
                 self.printer.json_line(&json::claim_line(None, self.places, text, verified))?;
             }
@@ -184,7 +184,7 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
     }
 
     fn plain(&mut self, claim: &ClaimResult) -> Result<(), Failure> {
-        self.display.borrow_mut().make_way();
+        self.display.borrow().live.make_way();
         self.printer.line(&plain::claim(None, self.printed, claim))?;
         self.printed += 1;
         Ok(())
@@ -254,7 +254,7 @@ impl Drop for EarlyOutput<'_, '_> {
         if std::thread::panicking() || self.has_ended || self.verified.results.is_empty() {
             return;
         }
-        self.display.borrow_mut().end();
+        self.display.borrow().live.end();
         // If nobody reads it, whatever ended the verification is reported all the same.
         let _ = self.break_off();
     }
