@@ -118,22 +118,17 @@ enum Command {
     },
 }
 
-/// What all of them take.
+/// What all of them take, and the commands about keys.
 #[derive(Args, Debug)]
-struct Common {
+pub(super) struct Common {
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     #[command(flatten)]
-    database: DatabaseArgs,
+    pub(super) database: DatabaseArgs,
 }
 
 impl AppsArgs {
-    /// Whether standard output is to hold JSON.
-    pub(crate) fn wants_json(&self) -> bool {
-        self.common().json
-    }
-
     fn common(&self) -> &Common {
         match &self.command {
             Command::Create { common, .. }
@@ -148,8 +143,8 @@ impl AppsArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
-    let is_json = args.wants_json();
-    let database = &args.common().database;
+    let Common { json: is_json, database } = args.common();
+    let is_json = *is_json;
     let admin = match &args.command {
         Command::Create { name, budget_usd, .. } => {
             let rehearse = |admin: &Admin| admin.create_app(name, *budget_usd).map(drop);

@@ -67,7 +67,7 @@ pub(crate) struct AuditArgs {
 
     /// Print JSON
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
 
     #[command(flatten)]
     database: DatabaseArgs,

@@ -61,7 +61,7 @@ const DROPPABLE: [usize; 4] = [6, 4, 3, TARGETS_COLUMN];
 pub(crate) struct ModelsArgs {
     /// Print JSON
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
 
     #[command(flatten)]
     backend: BackendArgs,

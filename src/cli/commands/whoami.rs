@@ -32,7 +32,7 @@ Examples:
 pub(crate) struct WhoamiArgs {
     /// Print JSON
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
 }
 
 /// A service, and where its key comes from, if there is one.

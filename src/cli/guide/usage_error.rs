@@ -16,7 +16,7 @@ use crate::config::{self, Env};
 use crate::keys;
 
 /// Prints help and version to standard output, and usage errors as errors with hints.
-pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
+pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env, wants_json: bool) -> End {
     let session = Session::begin(Globals::default(), env);
     let printer = &session.printer;
     let short =
@@ -34,8 +34,6 @@ pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
         printer.notice(&printer.terminal.symbols.adapt(text.trim_end().into()));
         return End::Code(Kind::Usage.code());
     }
-    let wants_json =
-        args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json" || arg == "--jsonl");
     end::report(Err(failure(error, args)), printer, wants_json)
 }
 

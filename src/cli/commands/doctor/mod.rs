@@ -49,7 +49,7 @@ The exit code is 1 if a check failed, else 0.";
 pub(crate) struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
 
     #[command(flatten)]
     database: DatabaseArgs,

@@ -121,16 +121,6 @@ pub(crate) struct EvalArgs {
     pub(super) report: Vec<ReportFile>,
 }
 
-impl EvalArgs {
-    /// Whether standard output must hold exactly one JSON document.
-    pub(crate) const fn wants_json(&self) -> bool {
-        match &self.command {
-            Some(Command::Compare(args)) => args.json,
-            None => self.json,
-        }
-    }
-}
-
 /// What else there is to do with evaluations.
 #[derive(Subcommand, Debug)]
 pub(super) enum Command {

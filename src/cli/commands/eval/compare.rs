@@ -48,7 +48,7 @@ pub(crate) struct CompareArgs {
 
     /// Print JSON
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
 }
 
 /// An evaluation, as far as it is compared.

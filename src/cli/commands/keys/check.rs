@@ -23,7 +23,7 @@ pub(super) struct CheckArgs {
     source: Option<String>,
 
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
 }
 
 pub(super) fn run(args: &CheckArgs, session: &mut Session) -> Result<(), Failure> {

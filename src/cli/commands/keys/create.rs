@@ -77,7 +77,7 @@ pub(super) struct CreateArgs {
     end_users: Option<OwnEndUserLimits>,
 
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
 }
 
 /// The arguments of `mk keys rotate`.
@@ -91,7 +91,7 @@ pub(super) struct RotateArgs {
     grace: Duration,
 
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
 }
 
 pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Failure> {

@@ -40,7 +40,7 @@ pub(super) struct ListArgs {
     all: bool,
 
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
 }
 
 pub(super) fn list(args: &ListArgs, session: &mut Session) -> Result<(), Failure> {

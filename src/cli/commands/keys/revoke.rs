@@ -24,7 +24,7 @@ pub(super) struct RevokeArgs {
     yes: bool,
 
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
 }
 
 pub(super) fn run(args: &RevokeArgs, session: &mut Session) -> Result<(), Failure> {

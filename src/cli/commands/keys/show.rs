@@ -17,7 +17,7 @@ pub(super) struct ShowArgs {
     key: String,
 
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
 }
 
 pub(super) fn run(args: &ShowArgs, session: &mut Session) -> Result<(), Failure> {

@@ -105,7 +105,7 @@ pub(super) struct UpdateArgs {
     no_end_users: bool,
 
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
 }
 
 pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failure> {

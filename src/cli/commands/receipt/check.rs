@@ -64,7 +64,7 @@ pub(super) struct VerifyArgs {
 
     /// Print JSON
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
 
     #[command(flatten)]
     database: DatabaseArgs,

@@ -30,7 +30,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) struct KeyArgs {
     /// Print JSON
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
 
     #[command(flatten)]
     database: DatabaseArgs,

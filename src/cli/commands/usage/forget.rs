@@ -29,13 +29,6 @@ pub(super) struct ForgetArgs {
     database: DatabaseArgs,
 }
 
-impl ForgetArgs {
-    /// Whether standard output is to hold JSON.
-    pub(super) const fn wants_json(&self) -> bool {
-        self.json
-    }
-}
-
 /// Runs `mk usage forget`.
 pub(super) fn run(args: &ForgetArgs, session: &mut Session) -> Outcome {
     let admin = Admin::open(&args.database, session)?;

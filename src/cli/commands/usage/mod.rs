@@ -158,14 +158,6 @@ impl Format {
 }
 
 impl UsageArgs {
-    /// Whether standard output is to hold JSON.
-    pub(crate) const fn wants_json(&self) -> bool {
-        match &self.command {
-            Some(Command::Forget(args)) => args.wants_json(),
-            None => self.json,
-        }
-    }
-
     fn days(&self, now: Time) -> Result<Days, Failure> {
         let default = Days::until_today(self.since.unwrap_or(DEFAULT_DAYS), now);
         let last = self.to.unwrap_or(default.last);
