@@ -15,7 +15,7 @@ use crate::cli::target::database::DatabaseArgs;
 use crate::cli::target::last_console_key;
 use crate::cli::terminal::confirm::confirm;
 use crate::cli::terminal::shell;
-use crate::cli::terminal::tabular::{self, Column, column, hidden, names, number};
+use crate::cli::terminal::tabular::{self, Column, column, names, number};
 use crate::clock::Clock;
 use crate::money::NanoUsd;
 use crate::storage::{AppChange, LAST_APP};
@@ -205,7 +205,7 @@ fn list(session: &Session, admin: &Admin, is_json: bool) -> Result<(), Failure> 
     let unpriced = admin.unpriced_of_apps(None)?;
     if !printer.terminal.out.is_terminal {
         let rows: Vec<Vec<String>> = records.iter().map(|app| plain_cells(app, &unpriced)).collect();
-        return tabular::print(printer, &PLAIN_COLUMNS, &rows);
+        return tabular::print_plain(printer, &rows);
     }
     let cells = |app: &App| {
         let [budget, spent] = Budget::from(app).with_unpriced(unpriced.of(&app.id)).cells(printer);
@@ -222,18 +222,6 @@ const COLUMNS: [Column; 5] =
 
 /// Columns that a narrow terminal drops: the creation date.
 const DROPPABLE: [usize; 1] = [2];
-
-/// The columns for programs.
-const PLAIN_COLUMNS: [Column; 8] = [
-    hidden("id"),
-    hidden("name"),
-    hidden("active keys"),
-    hidden("created"),
-    hidden("budget"),
-    hidden("spent"),
-    hidden("used percent"),
-    hidden("unpriced attempts"),
-];
 
 fn plain_cells(app: &App, unpriced: &Unpriced) -> Vec<String> {
     let mut cells =

@@ -85,12 +85,15 @@ pub(crate) const fn hidden(heading: &'static str) -> Column {
 
 /// Prints rows; each has a text per column.
 pub(crate) fn print(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Result<(), Failure> {
-    let lines = if printer.terminal.out.is_terminal {
-        table(printer, columns, rows)
-    } else {
-        rows.iter().map(|row| tab_separated(row)).collect()
-    };
-    lines.iter().try_for_each(|line| printer.line(line))
+    if !printer.terminal.out.is_terminal {
+        return print_plain(printer, rows);
+    }
+    table(printer, columns, rows).iter().try_for_each(|line| printer.line(line))
+}
+
+/// Prints rows for programs: a line each, without a heading.
+pub(crate) fn print_plain(printer: &Printer, rows: &[Vec<String>]) -> Result<(), Failure> {
+    rows.iter().try_for_each(|row| printer.line(&tab_separated(row)))
 }
 
 /// Separates rows from what follows them for people; a table ends with a rule by itself.

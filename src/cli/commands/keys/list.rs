@@ -12,7 +12,7 @@ use crate::cli::commands::budget::Budget;
 use crate::cli::process::exit::Failure;
 use crate::cli::target::admin::{Admin, Unpriced};
 use crate::cli::terminal::printer::Printer;
-use crate::cli::terminal::tabular::{self, Column, column, hidden, names, number, unbroken};
+use crate::cli::terminal::tabular::{self, Column, column, names, number, unbroken};
 
 /// The text below the options in `mk keys list --help`.
 pub(super) const NOTES: &str = "\
@@ -62,7 +62,7 @@ pub(super) fn list(args: &ListArgs, session: &mut Session) -> Result<(), Failure
         return for_people(printer, &records, &unpriced);
     }
     let rows: Vec<Vec<String>> = records.iter().map(|key| plain_cells(key, &unpriced)).collect();
-    tabular::print(printer, &PLAIN_COLUMNS, &rows)
+    tabular::print_plain(printer, &rows)
 }
 
 /// The columns for people. Ids are long, and only shown on wide terminals.
@@ -92,22 +92,6 @@ const BUDGET_COLUMNS: std::ops::Range<usize> = 7..9;
 /// Columns that a narrow terminal drops, the least informative first: created, budget (`spent` tells how much of it is
 /// used), last used.
 const DROPPABLE: [usize; 3] = [4, 7, 6];
-
-/// The columns for programs.
-const PLAIN_COLUMNS: [Column; 12] = [
-    hidden("id"),
-    hidden("key"),
-    hidden("name"),
-    hidden("app"),
-    hidden("state"),
-    hidden("created"),
-    hidden("expires"),
-    hidden("last used"),
-    hidden("budget"),
-    hidden("spent"),
-    hidden("used percent"),
-    hidden("unpriced attempts"),
-];
 
 fn for_people(printer: &Printer, records: &[Key], unpriced: &Unpriced) -> Result<(), Failure> {
     let day = |moment: &Option<String>| {
