@@ -8,6 +8,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Wi
 use super::mark::{paint_marks, sanitized};
 use super::printer::Printer;
 use super::sanitize;
+use super::term::Terminal;
 use super::wrap::{cells, wrap};
 use crate::cli::process::exit::Failure;
 
@@ -242,27 +243,42 @@ pub(crate) fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>])
     if min_width(&columns, &rows) > printer.terminal.width {
         return blocks(printer, &columns, &rows);
     }
-    let mut table = Table::new();
-    table
-        .load_style(printer.terminal.symbols.table)
-        .force_no_tty()
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(u16::try_from(printer.terminal.width).unwrap_or(80))
-        .set_header(columns.iter().map(|column| column.heading));
-    // Without this, a long name would be broken to keep a heading of two words on one line.
-    let least =
-        columns.iter().enumerate().map(|(at, column)| min_text_width(at, column, &rows) + CELL_PADDING);
-    let least = least.map(|width| Width::Fixed(u16::try_from(width).unwrap_or(u16::MAX)));
-    table.set_constraints(least.map(ColumnConstraint::LowerBoundary));
-    for row in rows {
-        table.add_row(row);
-    }
+    let least = columns.iter().enumerate();
+    let least: Vec<usize> =
+        least.map(|(at, column)| min_text_width(at, column, &rows) + CELL_PADDING).collect();
+    let headings = columns.iter().map(|column| column.heading.to_owned()).collect();
+    let mut table = grid(&printer.terminal, printer.terminal.width, headings, rows, &least);
     for (at, _) in columns.iter().enumerate().filter(|(_, column)| column.is_number) {
         if let Some(figures) = table.column_mut(at) {
             figures.set_cell_alignment(CellAlignment::Right);
         }
     }
     table.lines().map(|line| paint_marks(printer, &line)).collect()
+}
+
+/// A table that is at most `width` wide, and whose columns have at least these widths.
+pub(crate) fn grid(
+    terminal: &Terminal,
+    width: usize,
+    headings: Vec<String>,
+    rows: Vec<Vec<String>>,
+    least: &[usize],
+) -> Table {
+    let cells = |width: usize| u16::try_from(width).unwrap_or(u16::MAX);
+    let mut table = Table::new();
+    table
+        .load_style(terminal.symbols.table)
+        .force_no_tty()
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(cells(width));
+    if headings.iter().any(|heading| !heading.is_empty()) {
+        table.set_header(headings);
+    }
+    table.set_constraints(
+        least.iter().map(|least| ColumnConstraint::LowerBoundary(Width::Fixed(cells(*least)))),
+    );
+    table.add_rows(rows);
+    table
 }
 
 /// The least width at which a table breaks only words that may be broken.
