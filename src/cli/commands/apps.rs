@@ -208,7 +208,7 @@ fn list(session: &Session, admin: &Admin, is_json: bool) -> Result<(), Failure> 
         return tabular::print_plain(printer, &rows);
     }
     let cells = |app: &App| {
-        let [budget, spent] = Budget::from(app).with_unpriced(unpriced.of(&app.id)).cells(printer);
+        let [budget, spent] = Budget::of_app(app, &unpriced).cells(printer);
         let created = app.created_at.split('T').next().unwrap_or_default().to_owned();
         vec![app.name.clone(), app.active_keys.to_string(), created, budget, spent]
     };
@@ -226,7 +226,7 @@ const DROPPABLE: [usize; 1] = [2];
 fn plain_cells(app: &App, unpriced: &Unpriced) -> Vec<String> {
     let mut cells =
         vec![app.id.clone(), app.name.clone(), app.active_keys.to_string(), app.created_at.clone()];
-    cells.extend(Budget::from(app).with_unpriced(unpriced.of(&app.id)).plain_cells());
+    cells.extend(Budget::of_app(app, unpriced).plain_cells());
     cells
 }
 
@@ -236,7 +236,7 @@ fn show(session: &Session, admin: Option<&Admin>, app: App, is_json: bool) -> Re
         return session.printer.document(&json!({ "schema": "mk.app/1", "app": app }));
     }
     let unpriced = admin.map(|admin| admin.unpriced_of_apps(Some(&app.id))).transpose()?.unwrap_or_default();
-    let budget = Budget::from(&app).with_unpriced(unpriced.of(&app.id));
+    let budget = Budget::of_app(&app, &unpriced);
     let fields = [
         ("id", app.id),
         ("name", app.name),

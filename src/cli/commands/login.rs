@@ -7,8 +7,8 @@ use clap::Args;
 use tokio::time;
 
 use crate::api::Service;
+use crate::cli::args::choice::one_of;
 use crate::cli::args::globals::Session;
-use crate::cli::args::service::one_of;
 use crate::cli::args::text::read_stdin;
 use crate::cli::process::exit::{Failure, Kind, Outcome};
 use crate::cli::process::runtime;
@@ -49,7 +49,7 @@ pub(crate) struct LoginArgs {
 #[derive(Args, Debug)]
 pub(crate) struct LogoutArgs {
     /// Only the key for this service: verify, inference or console
-    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL), hide_possible_values = true)]
+    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL, Service::as_str), hide_possible_values = true)]
     service: Option<Service>,
 }
 

@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::{Common, describe, key_document};
 use crate::api::Service;
 use crate::api::cache_time::CacheTime;
 use crate::api::console::{App, CreatedKey, Key, KeySettings, KeyState, OwnEndUserLimits};
 use crate::api::guard::Guard;
+use crate::cli::args::choice::one_of;
 use crate::cli::args::globals::Session;
 use crate::cli::args::number::{dollars, within};
-use crate::cli::args::service::one_of;
 use crate::cli::process::exit::{Failure, Kind};
 use crate::cli::target::admin::Admin;
 use crate::cli::target::setup_link;
@@ -27,7 +26,7 @@ const MAX_GRACE: Duration = Duration::from_hours(366 * 24);
 #[derive(Args, Debug)]
 pub(super) struct CreateArgs {
     /// Service that the key is for: verify, inference or console
-    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL), hide_possible_values = true)]
+    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL, Service::as_str), hide_possible_values = true)]
     service: Service,
 
     /// App that the key belongs to, by name or id [default: `default`, else the oldest]
@@ -68,7 +67,7 @@ pub(super) struct CreateArgs {
     cache: Option<CacheTime>,
 
     /// Verify its answers: flag (adds verdicts) or block (withholds answers with a false claim) [default: as set for the server]
-    #[arg(long, value_name = "HOW", value_parser = guard(), hide_possible_values = true)]
+    #[arg(long, value_name = "HOW", value_parser = one_of(Guard::ALL, Guard::as_str), hide_possible_values = true)]
     verify: Option<Guard>,
 
     /// Limits for each end user, with commas between: `per_minute=N`, `per_day=N`, `budget_usd_per_day=N`,
@@ -217,13 +216,6 @@ pub(super) fn cache_time(text: &str) -> Result<CacheTime, String> {
 /// Parses `--end-users`.
 pub(super) fn end_users(text: &str) -> Result<OwnEndUserLimits, String> {
     OwnEndUserLimits::parse(text).ok_or_else(|| format!("it must be {}", OwnEndUserLimits::FORM))
-}
-
-/// Parses `--verify`.
-pub(super) fn guard() -> impl TypedValueParser<Value = Guard> {
-    // The parser lets no other name pass.
-    PossibleValuesParser::new(Guard::ALL.map(Guard::as_str))
-        .map(|name| Guard::named(&name).unwrap_or(Guard::Block))
 }
 
 fn grace(text: &str) -> Result<Duration, String> {

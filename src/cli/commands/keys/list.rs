@@ -6,8 +6,8 @@ use serde_json::json;
 use super::Common;
 use crate::api::Service;
 use crate::api::console::{Key, KeyState};
+use crate::cli::args::choice::one_of;
 use crate::cli::args::globals::Session;
-use crate::cli::args::service::one_of;
 use crate::cli::commands::budget::Budget;
 use crate::cli::process::exit::Failure;
 use crate::cli::target::admin::{Admin, Unpriced};
@@ -32,7 +32,7 @@ pub(super) struct ListArgs {
     app: Option<String>,
 
     /// Only keys for this service: verify, inference or console
-    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL), hide_possible_values = true)]
+    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL, Service::as_str), hide_possible_values = true)]
     service: Option<Service>,
 
     /// Include revoked keys
@@ -98,7 +98,7 @@ fn for_people(printer: &Printer, records: &[Key], unpriced: &Unpriced) -> Result
         moment.as_deref().and_then(|at| at.split('T').next()).unwrap_or("-").to_owned()
     };
     let cells = |key: &Key| {
-        let [budget, spent] = Budget::from(key).with_unpriced(unpriced.of(&key.id)).cells(printer);
+        let [budget, spent] = Budget::of_key(key, unpriced).cells(printer);
         let mut cells = identity_cells(key).to_vec();
         let days = [Some(key.created_at.clone()), key.expires_at.clone(), key.last_used_at.clone()];
         cells.extend(days.iter().map(day).chain([budget, spent, key.id.clone()]));
@@ -106,7 +106,7 @@ fn for_people(printer: &Printer, records: &[Key], unpriced: &Unpriced) -> Result
     };
     let rows: Vec<Vec<String>> = records.iter().map(cells).collect();
     let mut columns = COLUMNS;
-    if !records.iter().any(|key| Budget::from(key).is_set()) {
+    if !records.iter().any(|key| key.budget_usd.is_some()) {
         for column in &mut columns[BUDGET_COLUMNS] {
             column.for_people = false;
         }
@@ -129,7 +129,7 @@ fn plain_cells(key: &Key, unpriced: &Unpriced) -> Vec<String> {
     let mut cells = vec![key.id.clone()];
     cells.extend(identity_cells(key));
     cells.extend([key.created_at.clone(), or_dash(&key.expires_at), or_dash(&key.last_used_at)]);
-    cells.extend(Budget::from(key).with_unpriced(unpriced.of(&key.id)).plain_cells());
+    cells.extend(Budget::of_key(key, unpriced).plain_cells());
     cells
 }
 
