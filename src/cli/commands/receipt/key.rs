@@ -1,16 +1,15 @@
 //! The key of receipts: where it is found, and how it is shown.
 
-use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use tokio::time;
 
 use crate::api::verify::ReceiptKey;
+use crate::app;
 use crate::cli::args::globals::Session;
-use crate::cli::args::text::read_capped;
+use crate::cli::args::text;
 use crate::cli::process::exit::{Failure, Kind, Outcome};
 use crate::cli::process::runtime;
 use crate::cli::target::database::{DatabaseArgs, database_failure, is_missing};
@@ -20,10 +19,6 @@ use crate::clock::Clock;
 use crate::config::{ClientConfig, StorePlace};
 use crate::storage::Store;
 use crate::verify::receipt::{PublicKey, SigningKey};
-use crate::{app, client};
-
-/// How long a server may take to tell its key by default.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The arguments of `mk receipt key`.
 #[derive(Args, Debug)]
@@ -85,10 +80,10 @@ fn names_a_server(database: &DatabaseArgs, session: &Session) -> Result<bool, Fa
 fn of_server(config: &ClientConfig, session: &mut Session) -> Result<PublicKey, Failure> {
     session.warn(config);
     let client = remote::client(config, None)?;
-    let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    let limit = remote::short_timeout(config);
     let key = runtime::run(&session.printer, async {
-        let asked = time::timeout(limit, client.receipt_key()).await;
-        asked.unwrap_or(Err(client::Error::Timeout)).map_err(|cause| remote::failure(&config.server, cause))
+        let asked = remote::within(limit, client.receipt_key()).await;
+        asked.map_err(|cause| remote::failure(&config.server, cause))
     })?;
     PublicKey::from_pem(&key.public_key).map_err(|cause| {
         Failure::new(Kind::Server, format!("{} did not send its receipt key: {cause}", config.server))
@@ -124,15 +119,10 @@ pub(super) fn for_check(
 }
 
 fn from_file(path: &Path) -> Result<PublicKey, Failure> {
-    let name = format!("--key: {}", path.display());
-    let file = File::open(path).map_err(|cause| {
-        Failure::usage(format!("--key: cannot read {}: {cause}", path.display())).caused_by(cause)
-    })?;
-    let text = read_capped(file, &name).map_err(|cause| Failure { hints: Vec::new(), ..cause })?;
-    // What `GET /verify/v1/receipt-key` and `mk receipt key --json` say holds it.
+    let text = text::of_file("--key", path).map_err(|cause| Failure { hints: Vec::new(), ..cause })?;
     let pem = serde_json::from_str(&text).map_or(text, |key: ReceiptKey| key.public_key);
     PublicKey::from_pem(&pem).map_err(|cause| {
-        Failure::usage(format!("{name}: {cause}")).hint(
+        Failure::usage(format!("--key: {}: {cause}", path.display())).hint(
             "use the key that `mk receipt key` prints on the \
             server's machine",
         )

@@ -182,7 +182,7 @@ impl Remote {
     async fn with_timeout<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let begun = time::Instant::now();
         let left = self.timeout.saturating_mul(MAX_TIMEOUTS).saturating_sub(self.spent.get());
-        let outcome = time::timeout(self.timeout.min(left), call).await.unwrap_or(Err(Error::Timeout));
+        let outcome = remote::within(self.timeout.min(left), call).await;
         self.spent.set(self.spent.get() + begun.elapsed());
         outcome
     }
