@@ -147,14 +147,14 @@ pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
     let is_json = *is_json;
     let admin = match &args.command {
         Command::Create { name, budget_usd, .. } => {
-            let rehearse = |admin: &Admin| admin.create_app(name, *budget_usd).map(drop);
+            let rehearse = |admin: &Admin| admin.records().create_app(name, *budget_usd).map(drop);
             Admin::open_or_create(database, session, rehearse)?
         }
         _ => Admin::open(database, session)?,
     };
     match &args.command {
         Command::Create { name, budget_usd, .. } => {
-            let app = admin.create_app(name, *budget_usd)?;
+            let app = admin.records().create_app(name, *budget_usd)?;
             session.printer.sentence(&format!(
                 "created the app; next, create a key in it: `mk keys create --service verify --app {}{}`",
                 as_argument(&app),
@@ -170,7 +170,7 @@ pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
             if change == AppChange::default() {
                 return Err(usage_error::no_change("apps"));
             }
-            show(session, Some(&admin), admin.update_app(&admin.app(app)?, &change)?, is_json)?;
+            show(session, Some(&admin), admin.records().update_app(&admin.app(app)?, &change)?, is_json)?;
         }
         Command::Statement { app, month, csv, .. } => {
             let format = Format::from_flags(*csv, is_json);
@@ -262,7 +262,7 @@ fn delete(session: &Session, admin: &Admin, app: &App, yes: bool, is_json: bool)
     let has_keys = app.active_keys > 0;
     let warning = if has_keys { last_console_key::warning(admin, |key| key.app_id == app.id) } else { None };
     confirm(&session.printer, &question, warning.as_deref(), yes)?;
-    let revoked = admin.delete_app(app)?.revoked_keys;
+    let revoked = admin.records().delete_app(app)?.revoked_keys;
     if is_json {
         let document = json!({ "schema": "mk.app.deleted/1", "deleted": app.id, "name": app.name, "revoked_keys": revoked });
         return session.printer.document(&document);

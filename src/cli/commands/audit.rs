@@ -93,7 +93,7 @@ pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
         0 => u32::MAX,
         limit => limit,
     };
-    let mut entries = admin.audit(&filter, limit.saturating_add(1))?;
+    let mut entries = admin.records().audit(&filter, limit.saturating_add(1))?;
     let shown = usize::try_from(limit).unwrap_or(usize::MAX);
     let has_more = entries.len() > shown;
     entries.truncate(shown);

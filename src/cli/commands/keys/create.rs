@@ -114,11 +114,11 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         Some(app) => admin.app(app).map_err(with_app_hints),
         None => admin.default_app(),
     };
-    let rehearse = |admin: &Admin| admin.create_key(&app_of(admin)?, &new).map(drop);
+    let rehearse = |admin: &Admin| admin.records().create_key(&app_of(admin)?, &new).map(drop);
     let admin = Admin::open_or_create(&args.common.database, session, rehearse)?;
     let app = app_of(&admin)?;
     let namesake = args.name.as_ref().and_then(|name| namesake(&admin, &app, name));
-    let made = admin.create_key(&app, &new)?;
+    let made = admin.records().create_key(&app, &new)?;
     if let Some(dir) = admin.directory().filter(|_| args.service == Service::Console) {
         setup_link::remove_void(dir);
     }
@@ -152,7 +152,7 @@ pub(super) fn warn_of_namesake(session: &Session, other: &Key, key: &Key) {
 pub(super) fn rotate(args: &RotateArgs, session: &mut Session) -> Result<(), Failure> {
     let admin = Admin::open(&args.common.database, session)?;
     let old = admin.find_key(&args.key, &session.printer)?;
-    let made = admin.rotate_key(&old, args.grace)?;
+    let made = admin.records().rotate_key(&old, args.grace)?;
     let was = describe(&old);
     let end = if args.grace.is_zero() {
         "has ended".to_owned()
@@ -184,7 +184,7 @@ const fn where_shown(session: &Session) -> &'static str {
 fn hand_over(session: &Session, admin: &Admin, made: CreatedKey, is_json: bool) -> Result<(), Failure> {
     let record = made.record.clone();
     print(session, made, is_json).inspect_err(|_| {
-        let outcome = match admin.revoke_key(&record) {
+        let outcome = match admin.records().revoke_key(&record) {
             Ok(_) => "is revoked",
             Err(_) => "could not be revoked; revoke it yourself",
         };

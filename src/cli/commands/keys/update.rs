@@ -132,7 +132,7 @@ pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failur
     let admin = Admin::open(&args.common.database, session)?;
     let key = admin.find_key(&args.key, &session.printer)?;
     let namesake = args.name.as_ref().and_then(|name| namesake(&admin, &admin.app(&key.app_id).ok()?, name));
-    let updated = admin.update_key(&key, &change)?;
+    let updated = admin.records().update_key(&key, &change)?;
     if let Some(other) = namesake.filter(|other| other.id != updated.id) {
         warn_of_namesake(session, &other, &updated);
     }

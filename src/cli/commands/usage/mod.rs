@@ -172,7 +172,7 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
     match Format::from_flags(args.csv, args.json) {
         Format::Csv => printer.part(&console::csv::report(&sanitized(report)))?,
         Format::Json => {
-            let billing = admin.billing()?;
+            let billing = admin.records().billing()?;
             let budgets: Vec<_> = budgets::matching(&billing, &request).collect();
             let UsageReport { from, to, by, data, totals, .. } = report;
             let document = json!({
@@ -184,7 +184,7 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
         Format::Lines if printer.terminal.out.is_terminal => {
             labels::in_report(&mut report, &admin);
             table::for_people(printer, &report)?;
-            let mut billing = admin.billing()?;
+            let mut billing = admin.records().billing()?;
             labels::in_budgets(&mut billing, &admin);
             budgets::print(printer, &billing, &request)?;
         }
