@@ -9,7 +9,7 @@ use super::mark::{paint_marks, sanitized};
 use super::printer::Printer;
 use super::sanitize;
 use super::term::Terminal;
-use super::wrap::{cells, wrap};
+use super::wrap::{cells, hanging, wrap};
 use crate::cli::process::exit::Failure;
 
 /// Padding of a cell: a space on each side of its text.
@@ -142,12 +142,9 @@ pub(crate) fn labelled_lines(printer: &Printer, fields: &[(&str, String)]) -> Ve
 
 /// A wrapped text behind its label.
 fn labelled(printer: &Printer, indent: usize, label: &str, text: &str) -> Vec<String> {
-    let label = |at: usize| if at == 0 { label } else { "" };
-    wrap(&for_people(printer, text), printer.terminal.width.saturating_sub(indent))
-        .iter()
-        .enumerate()
-        .map(|(at, part)| paint_marks(printer, &format!("{:<indent$}{part}", label(at))))
-        .collect()
+    let lines = wrap(&for_people(printer, text), printer.terminal.width.saturating_sub(indent));
+    let lines = hanging(&format!("{label:<indent$}"), indent, &lines);
+    lines.iter().map(|line| paint_marks(printer, line)).collect()
 }
 
 fn tab_separated(row: &[String]) -> String {
@@ -309,10 +306,7 @@ fn blocks(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<St
             lines.push(String::new());
         }
         for (column, text) in columns.iter().zip(row) {
-            for (at, part) in wrap(text, printer.terminal.width.saturating_sub(indent)).iter().enumerate() {
-                let label = if at == 0 { column.heading } else { "" };
-                lines.push(paint_marks(printer, &format!("{label:<indent$}{part}")));
-            }
+            lines.extend(labelled(printer, indent, column.heading, text));
         }
     }
     lines

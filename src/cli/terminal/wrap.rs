@@ -75,6 +75,15 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// Lines behind `first`: those after the first one stand below it, `indent` cells from the margin.
+pub(crate) fn hanging(first: &str, indent: usize, lines: &[String]) -> Vec<String> {
+    let behind = |(at, line): (usize, &String)| match at {
+        0 => format!("{first}{line}"),
+        _ => format!("{:indent$}{line}", ""),
+    };
+    lines.iter().enumerate().map(behind).collect()
+}
+
 /// The word itself, or its pieces where it is wider than a line and may be broken.
 fn pieces(word: &str, width: usize) -> Vec<String> {
     if visible_cells(word) <= width || !word.chars().any(|c| c.width() == Some(2)) {

@@ -6,7 +6,7 @@ use crate::cli::terminal::humanize::counted;
 use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::sanitize;
 use crate::cli::terminal::term::{Style, Terminal};
-use crate::cli::terminal::wrap::{cells, wrap};
+use crate::cli::terminal::wrap::{cells, hanging, wrap};
 
 /// The width of the longest word, and a space.
 const WORD_WIDTH: usize = 8;
@@ -54,10 +54,7 @@ fn lines(terminal: &Terminal, check: &Check) -> Vec<String> {
     };
     let mut lines = text(&format!("{}: {}", check.name, check.message));
     lines.extend(check.hints.iter().flat_map(|hint| text(&format!("hint: {hint}"))));
-    let word = check.state.as_str();
-    let prefix =
-        |at: usize| if at == 0 { format!("{painted} {word:<WORD_WIDTH$}") } else { " ".repeat(indent) };
-    lines.iter().enumerate().map(|(at, line)| format!("{}{line}", prefix(at))).collect()
+    hanging(&format!("{painted} {:<WORD_WIDTH$}", check.state.as_str()), indent, &lines)
 }
 
 #[cfg(test)]

@@ -90,10 +90,7 @@ pub(super) fn list(page: &Page<'_>, finished: &Finished) -> Vec<String> {
 fn claim(page: &Page<'_>, number: usize, digits: usize, claim: &ExtractedClaim) -> Vec<String> {
     let indent = digits + 2;
     let details = &claim.details;
-    let mut lines = page.paragraph(indent, 0, &sanitize::line(&claim.claim));
-    if let Some(first) = lines.first_mut() {
-        *first = format!("{number:>digits$}  {}", first.trim_start());
-    }
+    let mut lines = page.hanging(&format!("{number:>digits$}  "), indent, &sanitize::line(&claim.claim));
     if details.quote.trim() != claim.claim {
         lines.extend(page.paragraph(indent, 2, &format!("from: {}", sanitize::line(&details.quote))));
     }
