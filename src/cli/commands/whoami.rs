@@ -161,10 +161,10 @@ fn document(config: &ClientConfig, held: &[HeldKey], is_reachable: bool, failure
     document
 }
 
-fn fields(config: &ClientConfig, held: &[HeldKey], is_reachable: bool) -> Vec<(&'static str, String)> {
+fn fields(config: &ClientConfig, held: &[HeldKey], is_reachable: bool) -> Vec<(String, String)> {
     let mut fields = vec![
-        ("server", format!("{} ({})", config.server, config.server_origin)),
-        ("profile", config.profile.clone().unwrap_or_else(|| "-".to_owned())),
+        ("server".to_owned(), format!("{} ({})", config.server, config.server_origin)),
+        ("profile".to_owned(), config.profile.clone().unwrap_or_else(|| "-".to_owned())),
     ];
     for key in held {
         let shown = match &key.origin {
@@ -178,12 +178,12 @@ fn fields(config: &ClientConfig, held: &[HeldKey], is_reachable: bool) -> Vec<(&
                 (None, _) => format!("set ({origin})"),
             },
         };
-        fields.push((key_field(key.service), shown));
+        fields.push((format!("{} key", key.service), shown));
         if let Some(Ok(own)) = &key.verdict {
-            fields.push((limits_field(key.service), limits(own)));
+            fields.push((format!("{} limits", key.service), limits(own)));
         }
     }
-    fields.push(("reachable", if is_reachable { "yes" } else { "no" }.to_owned()));
+    fields.push(("reachable".to_owned(), if is_reachable { "yes" } else { "no" }.to_owned()));
     fields
 }
 
@@ -205,20 +205,4 @@ fn limits(own: &OwnKey) -> String {
         [own.minute.map(|it| window_text(it, "this minute")), own.day.map(|it| window_text(it, "today"))];
     let windows: Vec<String> = windows.into_iter().flatten().collect();
     if windows.is_empty() { "none".to_owned() } else { windows.join(", ") }
-}
-
-const fn limits_field(service: Service) -> &'static str {
-    match service {
-        Service::Verify => "verify limits",
-        Service::Inference => "inference limits",
-        Service::Console => "console limits",
-    }
-}
-
-const fn key_field(service: Service) -> &'static str {
-    match service {
-        Service::Verify => "verify key",
-        Service::Inference => "inference key",
-        Service::Console => "console key",
-    }
 }

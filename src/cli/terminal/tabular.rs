@@ -127,17 +127,19 @@ pub(crate) fn report_dropped(printer: &Printer, columns: &[Column], fitting: &[C
 }
 
 /// Prints one record: a name and a value per line, wrapped for people.
-pub(crate) fn record(printer: &Printer, fields: &[(&str, String)]) -> Result<(), Failure> {
+pub(crate) fn record(printer: &Printer, fields: &[(impl AsRef<str>, String)]) -> Result<(), Failure> {
     if printer.terminal.out.is_terminal {
         return labelled_lines(printer, fields).iter().try_for_each(|line| printer.line(line));
     }
-    fields.iter().try_for_each(|(name, value)| printer.line(&format!("{name}\t{}", sanitize::line(value))))
+    fields
+        .iter()
+        .try_for_each(|(name, value)| printer.line(&format!("{}\t{}", name.as_ref(), sanitize::line(value))))
 }
 
 /// The lines of one record for people.
-pub(crate) fn labelled_lines(printer: &Printer, fields: &[(&str, String)]) -> Vec<String> {
-    let indent = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
-    fields.iter().flat_map(|(name, value)| labelled(printer, indent, name, value)).collect()
+pub(crate) fn labelled_lines(printer: &Printer, fields: &[(impl AsRef<str>, String)]) -> Vec<String> {
+    let indent = fields.iter().map(|(name, _)| name.as_ref().len()).max().unwrap_or(0) + 2;
+    fields.iter().flat_map(|(name, value)| labelled(printer, indent, name.as_ref(), value)).collect()
 }
 
 /// A wrapped text behind its label.

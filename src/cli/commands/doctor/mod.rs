@@ -23,8 +23,8 @@ use crate::cli::process::runtime;
 use crate::cli::target::database::DatabaseArgs;
 use crate::clock::Clock;
 use crate::config::{
-    ClientConfig, NamedProvider, ServerArgs, ServerConfig, StorePlace, load_database, load_limits_store,
-    load_listen, load_providers, load_server, server_path,
+    ClientConfig, NamedProvider, ServerConfig, StorePlace, load_database, load_limits_store, load_listen,
+    load_providers, load_server, server_path,
 };
 use crate::limits::LimitsStore;
 use check::{Check, Status};
@@ -107,12 +107,7 @@ pub(crate) fn run(args: &DoctorArgs, session: &mut Session) -> Outcome {
 
 /// The immediate findings on the server's configuration, and the plan for the checks that take time.
 fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientConfig>) -> (Vec<Check>, Plan) {
-    let server_args = ServerArgs {
-        config: args.database.config.clone(),
-        data_dir: args.database.data_dir.clone(),
-        ..ServerArgs::default()
-    };
-    // A directory given by flag is examined whatever is wrong with a file.
+    let server_args = args.database.server_args();
     let named = args.database.data_dir.clone();
     let database =
         named.map_or_else(|| load_database(&server_args, &session.env), |dir| Ok(StorePlace::Directory(dir)));

@@ -12,12 +12,11 @@ use crate::cli::args::globals::Session;
 use crate::cli::args::text;
 use crate::cli::process::exit::{Failure, Kind, Outcome};
 use crate::cli::process::runtime;
-use crate::cli::target::database::{DatabaseArgs, database_failure, is_missing};
+use crate::cli::target::database::{DatabaseArgs, database_failure, is_missing, open_store};
 use crate::cli::target::remote;
 use crate::cli::terminal::printer::Printer;
 use crate::clock::Clock;
 use crate::config::{ClientConfig, StorePlace};
-use crate::storage::Store;
 use crate::verify::receipt::{PublicKey, SigningKey};
 
 /// The arguments of `mk receipt key`.
@@ -92,7 +91,8 @@ fn of_server(config: &ClientConfig, session: &mut Session) -> Result<PublicKey, 
 
 /// The key of the servers on this database, made now if there is none; so is the database.
 pub(crate) fn signing_key(place: &StorePlace) -> Result<SigningKey, Failure> {
-    let (store, now) = (open(place)?, Clock::system().now());
+    let now = Clock::system().now();
+    let store = open_store(place, now)?;
     app::receipt_key(&store, now).map_err(|cause| database_failure(place, cause))
 }
 
@@ -114,7 +114,9 @@ pub(super) fn for_check(
     if is_missing(&place)? {
         return Ok(None);
     }
-    let seed = open(&place)?.receipt_seed().map_err(|cause| database_failure(&place, cause))?;
+    let seed = open_store(&place, Clock::system().now())?
+        .receipt_seed()
+        .map_err(|cause| database_failure(&place, cause))?;
     Ok(seed.and_then(|seed| SigningKey::from_seed(&seed)).map(|key| key.public().clone()))
 }
 
@@ -127,15 +129,6 @@ fn from_file(path: &Path) -> Result<PublicKey, Failure> {
             server's machine",
         )
     })
-}
-
-fn open(place: &StorePlace) -> Result<Store, Failure> {
-    let now = Clock::system().now();
-    let opened = match place {
-        StorePlace::Directory(dir) => Store::open(dir, now),
-        StorePlace::Postgres(address) => Store::connect(address, now),
-    };
-    opened.map_err(|cause| database_failure(place, cause))
 }
 
 /// Like [`signing_key`], for a command that is about something else: it says that it makes a database.
