@@ -149,8 +149,8 @@ fn labelled(printer: &Printer, indent: usize, label: &str, text: &str) -> Vec<St
     lines.iter().map(|line| paint_marks(printer, line)).collect()
 }
 
-fn tab_separated(row: &[String]) -> String {
-    let cells: Vec<_> = row.iter().map(|cell| sanitize::line(cell)).collect();
+pub(crate) fn tab_separated(cells: &[impl AsRef<str>]) -> String {
+    let cells: Vec<_> = cells.iter().map(|cell| sanitize::line(cell.as_ref())).collect();
     cells.join("\t")
 }
 

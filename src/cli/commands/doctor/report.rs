@@ -5,6 +5,7 @@ use crate::cli::process::exit::Failure;
 use crate::cli::terminal::humanize::counted;
 use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::sanitize;
+use crate::cli::terminal::tabular;
 use crate::cli::terminal::term::{Style, Terminal};
 use crate::cli::terminal::wrap::{cells, hanging, wrap};
 
@@ -17,8 +18,8 @@ pub(super) fn print(printer: &Printer, check: &Check) -> Result<(), Failure> {
         return lines(&printer.terminal, check).iter().try_for_each(|line| printer.line(line));
     }
     let hints = check.hints.join("; ");
-    let fields = [check.state.as_str(), &check.name, &check.message, &hints].map(sanitize::line);
-    printer.line(fields.join("\t").trim_end())
+    let fields = [check.state.as_str(), &check.name, &check.message, &hints];
+    printer.line(tabular::tab_separated(&fields).trim_end())
 }
 
 /// Prints how many findings there are of each kind, for people.

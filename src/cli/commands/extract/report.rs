@@ -11,8 +11,8 @@ use crate::cli::commands::verify::gate::Gate;
 use crate::cli::commands::verify::input::source::Source;
 use crate::cli::commands::verify::output::batch_display::BatchDisplay;
 use crate::cli::commands::verify::output::page::Page;
-use crate::cli::commands::verify::output::plain;
 use crate::cli::commands::verify::output::summary::{Part, on_one_line};
+use crate::cli::commands::verify::output::{json, plain};
 use crate::cli::commands::verify::verdict;
 use crate::cli::process::exit::{Failure, Kind, Outcome};
 use crate::cli::process::runtime;
@@ -106,10 +106,10 @@ impl<'a, 'p> Report<'a, 'p> {
         self.count(failure.kind.code());
         match self.plan.format {
             Format::Json => {
-                self.entries.push(output::failed(source, failure));
+                self.entries.push(json::failed(source, failure));
                 Ok(())
             }
-            Format::JsonLines => self.plan.printer.json_line(&output::failed(source, failure)),
+            Format::JsonLines => self.plan.printer.json_line(&json::failed(source, failure)),
             Format::Plain => {
                 self.print(&[plain::failed(Some(&source.label()), failure.kind.as_str(), &failure.message)])
             }

@@ -1,5 +1,7 @@
 //! The figures as text: first what a reader decides by, then what explains it.
 
+use serde_json::Value;
+
 use crate::cli::commands::eval::figures::{Figures, OpenFigures};
 use crate::cli::commands::eval::label::Label;
 use crate::cli::commands::eval::score::{Exact, Group, Marks, Matrix, OpenScore, Pairs, Rate, Recount};
@@ -10,7 +12,7 @@ use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::sanitize;
 use crate::cli::terminal::tabular::{self, Column, column, names, number, unbroken};
 use crate::cli::terminal::term::{Stream, Style, Terminal};
-use crate::cli::terminal::wrap::wrap;
+use crate::cli::terminal::wrap::{cut, wrap};
 
 /// The text of figures, part by part.
 pub(in crate::cli::commands::eval) struct Text {
@@ -336,6 +338,29 @@ fn paired(pairs: Pairs, name: &str, apposition: &str) -> String {
         pairs.only_second,
         probability(pairs.mcnemar()),
     )
+}
+
+/// A statement in two lines for people: what is said about it behind a symbol, and its text, both cut to fit.
+pub(in crate::cli::commands::eval) fn two_lines(
+    terminal: &Terminal,
+    (style, symbol): (Style, &str),
+    headline: &str,
+    fact: &str,
+) -> [String; 2] {
+    let fits = |text: &str| {
+        let text = terminal.symbols.adapt(sanitize::line(text));
+        cut(&text, terminal.width.saturating_sub(4), terminal.symbols.cut)
+    };
+    [format!("{}  {}", terminal.out.paint.apply(style, symbol), fits(headline)), format!("   {}", fits(fact))]
+}
+
+/// A statement's id in a line for programs.
+pub(in crate::cli::commands::eval) fn id_text(id: &Value) -> String {
+    match id {
+        Value::Null => "-".to_owned(),
+        Value::String(id) => id.clone(),
+        other => other.to_string(),
+    }
 }
 
 /// `p = 0.031`, or `p < 0.001`.

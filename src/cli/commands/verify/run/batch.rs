@@ -60,7 +60,7 @@ pub(crate) async fn run(
         entries,
         worst: 0,
         printed: 0,
-        totals: Totals::new(),
+        totals: Totals::default(),
         gate: Gate::default(),
         rows: batch.has_one_table().then(|| Rows::new(&plan.printer.terminal, true)),
         first_failure: None,
