@@ -1,7 +1,6 @@
 //! `mk login` and `mk logout`: keys for a server, kept in the credentials file.
 
 use std::io::IsTerminal;
-use std::time::Duration;
 
 use clap::Args;
 

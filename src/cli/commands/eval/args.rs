@@ -110,7 +110,7 @@ pub(crate) struct EvalArgs {
     pub(super) how: How,
 
     #[command(flatten)]
-    pub(super) asked: Asked,
+    pub(super) gates: Gates,
 
     /// Print JSON
     #[arg(long, help_heading = "Output")]
@@ -129,10 +129,10 @@ pub(super) enum Command {
     Compare(CompareArgs),
 }
 
-/// What is asked of the figures.
-#[derive(Args, Debug)]
+/// What is asked of the figures; limits in percent.
+#[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Gates")]
-pub(super) struct Asked {
+pub(super) struct Gates {
     /// Fail unless at least this percentage is proved right: by the lower end of the interval
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub(super) min_accuracy: Option<f64>,

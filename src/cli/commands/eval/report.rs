@@ -268,7 +268,8 @@ impl<'a> Report<'a> {
         }
         if self.score.verified() > 0 {
             let figures = Figures::of(&self.score);
-            let target = self.plan.target_precision.map(|percent| PrecisionTarget::new(&figures, percent));
+            let target =
+                self.plan.gates.target_precision.map(|percent| PrecisionTarget::new(&figures, percent));
             text.figures(&self.score.matrix, &figures, target.as_ref());
             text.labelled("From run to run", &self.flips(&figures));
         }
@@ -327,8 +328,11 @@ impl<'a> Report<'a> {
         let score = &self.score;
         let judged = self.plan.gates.judge(&score.matrix);
         let figures = Figures::of(score);
-        let target =
-            self.plan.target_precision.map(|percent| PrecisionTarget::new(&figures, percent).document());
+        let target = self
+            .plan
+            .gates
+            .target_precision
+            .map(|percent| PrecisionTarget::new(&figures, percent).document());
         let mut document = fields(json!({
             "schema": "mk.eval/1",
             "exit": self.worst,

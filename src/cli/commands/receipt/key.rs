@@ -1,7 +1,6 @@
 //! The key of receipts: where it is found, and how it is shown.
 
 use std::path::Path;
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;

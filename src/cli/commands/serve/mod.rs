@@ -10,7 +10,7 @@ pub(in crate::cli) mod unit;
 pub(in crate::cli) mod welcome;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -201,13 +201,14 @@ async fn serve(
     welcome::print(&session.printer, config, &base, app.configured().is_sandbox, &first);
 
     supervisor::notify_ready();
-    let reloader = reload::Reloader::new(
-        server_args(args),
-        session.env.clone(),
-        app.clone(),
-        options.tls.clone(),
-        reload::Running { config: config.clone(), has_own_listener },
-    );
+    let running = reload::Running { config: config.clone(), has_own_listener };
+    let reloader = reload::Reloader {
+        args: server_args(args),
+        env: session.env.clone(),
+        app: app.clone(),
+        tls: options.tls.clone(),
+        running: Arc::new(Mutex::new(running)),
+    };
     let mut reloads = AbortOnDropHandle::new(tokio::spawn(reloads.follow(reloader)));
 
     let drain = options.drain;
