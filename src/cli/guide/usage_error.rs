@@ -94,14 +94,17 @@ fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
         return failure.hint("see --help");
     };
     let command_path = command_path(&usage.to_string());
-    failure = missing_values(error, &command_path).into_iter().fold(failure, Failure::hint);
+    let mut root = Cli::command();
+    root.build();
+    let command = find(&root, &command_path);
+    failure = missing_values(error, command).into_iter().fold(failure, Failure::hint);
     if is_text_that_begins_with_a_dash(error, args) {
         failure = failure.hint("put `--` before a text that begins with a dash");
     }
     if is_unquoted_text(error, &command_path) {
         failure = failure.hint(format!("put the whole text in quotes: mk {} \"…\"", command_path.join(" ")));
     }
-    failure.hint(format!("{}; see --help", usage_of(&command_path)))
+    failure.hint(format!("{}; see --help", usage_of(command)))
 }
 
 /// The message without any keys that stand among the arguments in the wrong place, so that they are not shown again.
@@ -146,10 +149,7 @@ fn find<'c>(root: &'c clap::Command, command_path: &[String]) -> &'c clap::Comma
 }
 
 /// A command's full usage line. Clap's own line contains the very arguments that conflict.
-fn usage_of(command_path: &[String]) -> String {
-    let mut root = Cli::command();
-    root.build();
-    let command = find(&root, command_path);
+fn usage_of(command: &clap::Command) -> String {
     // If a command has subcommands, the first line is its own.
     one_line(command.clone().render_usage().to_string().lines().next().unwrap_or_default())
 }
@@ -172,14 +172,11 @@ fn correct_position(error: &clap::Error, args: &[OsString]) -> Option<String> {
 }
 
 /// For each required argument that is missing, what it may be, if that is one of a list.
-fn missing_values(error: &clap::Error, command_path: &[String]) -> Vec<String> {
+fn missing_values(error: &clap::Error, command: &clap::Command) -> Vec<String> {
     let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return Vec::new() };
     if error.kind() != ErrorKind::MissingRequiredArgument {
         return Vec::new();
     }
-    let mut root = Cli::command();
-    root.build();
-    let command = find(&root, command_path);
     let values = |argument: &clap::Arg| -> Option<String> {
         let values = argument.get_possible_values();
         let names: Vec<&str> = values.iter().map(clap::builder::PossibleValue::get_name).collect();

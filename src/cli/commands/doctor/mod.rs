@@ -15,6 +15,7 @@ mod report;
 mod server;
 
 use clap::Args;
+use futures_util::future::OptionFuture;
 use serde_json::json;
 
 use crate::cli::args::globals::Session;
@@ -177,30 +178,13 @@ async fn run_slow_checks(plan: Plan) -> Result<Vec<Check>, Failure> {
             vec![Check::failed(database::NAME, format!("the check did not finish: {cause}"))]
         })
     };
-    let server = async {
-        match &plan.client {
-            Some(config) => Some(server::ask(config, plan.owns_keys).await),
-            None => None,
-        }
-    };
-    let limits = async {
-        match &plan.limits_store {
-            Some(store) => Some(limits::examine(store, database_place.as_ref()).await),
-            None => None,
-        }
-    };
+    let server = OptionFuture::from(plan.client.as_ref().map(|config| server::ask(config, plan.owns_keys)));
+    let limits = plan.limits_store.as_ref().map(|store| limits::examine(store, database_place.as_ref()));
+    let limits = OptionFuture::from(limits);
     let (mut checks, limits, answers, server) =
         tokio::join!(database, limits, providers::ask(plan.providers, &plan.models), server);
     let mut references = Vec::new();
-    if let Some((found, reference)) = limits {
-        checks.push(found);
-        references.extend(reference);
-    }
-    for (found, reference) in answers {
-        checks.extend(found);
-        references.extend(reference);
-    }
-    if let Some((found, reference)) = server {
+    for (found, reference) in limits.into_iter().chain(answers).chain(server) {
         checks.extend(found);
         references.extend(reference);
     }

@@ -11,7 +11,7 @@ use super::dataset::Item;
 use super::open::{Opened, Opening};
 use super::report::Report;
 use crate::api::verify::{Event, VerifyRequest, VerifyResponse};
-use crate::cli::commands::verify::output::batch_display::BatchDisplay;
+use crate::cli::commands::verify::output::batch_display::{BatchDisplay, VERIFYING};
 use crate::cli::commands::verify::run::observe::Update;
 use crate::cli::commands::verify::run::rate_limit::RateLimitWait;
 use crate::cli::commands::verify::run::refusal::MAX_UNREACHED;
@@ -63,7 +63,7 @@ pub(super) async fn run<'a>(
         None
     };
     let all = report.tasks();
-    let display = BatchDisplay::begin(&plan.printer, plan.progress, Some(all), backend.is_sandbox);
+    let display = BatchDisplay::begin(VERIFYING, &plan.printer, plan.progress, Some(all), backend.is_sandbox);
     let evaluation = Evaluation {
         plan,
         backend: &backend,

@@ -98,7 +98,8 @@ async fn execute(plan: &Plan, chosen: Chosen, input: Input, entries: &mut Vec<Va
             stream::poll_fn(move |context| lines.poll_recv(context)).map(named).boxed()
         }
     };
-    let display = BatchDisplay::of_extractions(&plan.printer, plan.progress, all, backend.is_sandbox);
+    let display =
+        BatchDisplay::begin("Extracting claims", &plan.printer, plan.progress, all, backend.is_sandbox);
     let default_wait = if is_one { Duration::ZERO } else { BATCH_MAX_WAIT };
     let extraction = Extraction {
         plan,

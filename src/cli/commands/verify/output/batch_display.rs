@@ -7,6 +7,9 @@ use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::progress::{Live, Mode};
 use crate::cli::terminal::wrap::{cells, cut};
 
+/// What is happening to several statements.
+pub(crate) const VERIFYING: &str = "Verifying statements";
+
 /// Shows the progress of a batch.
 pub(crate) struct BatchDisplay<'a> {
     pub(crate) live: Live<'a>,
@@ -21,22 +24,8 @@ pub(crate) struct BatchDisplay<'a> {
 }
 
 impl<'a> BatchDisplay<'a> {
-    /// Creates a display, and shows at once that something is happening.
-    pub(crate) fn begin(printer: &'a Printer, mode: Mode, all: Option<usize>, is_sandbox: bool) -> Self {
-        Self::of("Verifying statements", printer, mode, all, is_sandbox)
-    }
-
-    /// The same for claims that are only extracted.
-    pub(crate) fn of_extractions(
-        printer: &'a Printer,
-        mode: Mode,
-        all: Option<usize>,
-        is_sandbox: bool,
-    ) -> Self {
-        Self::of("Extracting claims", printer, mode, all, is_sandbox)
-    }
-
-    fn of(
+    /// Creates a display, and shows at once `what` is happening.
+    pub(crate) fn begin(
         what: &'static str,
         printer: &'a Printer,
         mode: Mode,
@@ -119,7 +108,7 @@ mod tests {
     #[test]
     fn where_there_is_little_room_the_verdicts_come_before_the_words() {
         let printer = Printer { terminal: Terminal::test(44, Paint::Plain), quiet: false, verbose: false };
-        let mut display = BatchDisplay::begin(&printer, Mode::None, Some(40), true);
+        let mut display = BatchDisplay::begin(VERIFYING, &printer, Mode::None, Some(40), true);
         display.count(12, 0, "82 % right · 10 s left".to_owned());
         assert_eq!(
             display.text(),

@@ -14,7 +14,7 @@ use crate::api::verify::Event;
 use crate::cli::commands::verify::gate::{self, Gate};
 use crate::cli::commands::verify::input::place::Places;
 use crate::cli::commands::verify::input::source::Source;
-use crate::cli::commands::verify::output::batch_display::BatchDisplay;
+use crate::cli::commands::verify::output::batch_display::{BatchDisplay, VERIFYING};
 use crate::cli::commands::verify::output::json::{self, Finished};
 use crate::cli::commands::verify::output::page::mark;
 use crate::cli::commands::verify::output::plain;
@@ -44,12 +44,13 @@ pub(crate) async fn run(
     receipts: Option<ReceiptFile>,
     entries: &mut Vec<Value>,
 ) -> Outcome {
+    let display = BatchDisplay::begin(VERIFYING, &plan.printer, plan.progress, all, backend.is_sandbox);
     let batch = Batch {
         plan,
         backend,
         all,
         rate_limit_wait: RateLimitWait::new(plan.max_wait.unwrap_or(BATCH_MAX_WAIT)),
-        display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, all, backend.is_sandbox)),
+        display: RefCell::new(display),
         refusal: Refusal::default(),
         done: RefCell::default(),
         begun: Instant::now(),
