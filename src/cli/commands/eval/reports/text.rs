@@ -96,6 +96,7 @@ impl Text {
             let columns = tabular::fit_columns(&self.printer, columns, rows, droppable);
             self.lines.extend(tabular::table(&self.printer, &columns, rows));
         }
+        self.lines.push(String::new());
     }
 
     fn models(&mut self, figures: &Figures) {
@@ -127,7 +128,6 @@ impl Text {
             return;
         }
         self.table("Each model by itself", &columns, &rows, &[7, 5]);
-        self.lines.push(String::new());
         let known = figures.known_options;
         let mut text = format!(
             "By verdict: told a TRUE statement from a FALSE one. By option: chose the right answer, of the {} of {} for \
@@ -176,7 +176,6 @@ impl Text {
         };
         let rows: Vec<Vec<String>> = open.models.iter().map(row).collect();
         self.table("The same questions without options", &columns, &rows, &[10, 9, 8, 7, 6, 3, 4]);
-        self.lines.push(String::new());
         let judge = match open.judges.as_slice() {
             [] => "there is no auditor to judge the rest".to_owned(),
             judges => format!("{} judged the rest", judges.join(", ")),
@@ -218,7 +217,6 @@ impl Text {
         };
         let rows: Vec<Vec<String>> = figures.recounts.iter().map(row).collect();
         self.table("What other rules would have said, from the same votes", &columns, &rows, &[]);
-        self.lines.push(String::new());
     }
 
     fn groups(&mut self, groups: &[Group]) {
@@ -245,7 +243,6 @@ impl Text {
         let rows: Vec<Vec<String>> = groups.iter().map(row).collect();
         if !rows.is_empty() {
             self.table("Parts of the dataset", &columns, &rows, &[4]);
-            self.lines.push(String::new());
         }
     }
 
@@ -267,7 +264,6 @@ impl Text {
         };
         let rows: Vec<Vec<String>> = Label::ALL.into_iter().filter_map(row).collect();
         self.table("What was expected, and what was said", &columns, &rows, &[]);
-        self.lines.push(String::new());
     }
 }
 

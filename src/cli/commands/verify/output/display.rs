@@ -100,9 +100,9 @@ impl<'a> Display<'a> {
         let terminal = &self.live.printer.terminal.now();
         let room = terminal.height.saturating_sub(3);
         let mut rows = vec![self.header(terminal)];
-        rows.extend(
-            self.rows.iter().enumerate().take(room).map(|(index, row)| self.row(terminal, index, row)),
-        );
+        let (spinner, digits) = (self.live.spinner(), self.rows.len().to_string().len());
+        let drawn = self.rows.iter().zip(1..).take(room);
+        rows.extend(drawn.map(|(row, at)| row_text(terminal, spinner, &format!("{at:>digits$}"), row)));
         if self.rows.len() > room
             && let Some(last) = rows.get_mut(1..).and_then(<[_]>::last_mut)
         {
@@ -122,11 +122,6 @@ impl<'a> Display<'a> {
             parts.push("[SANDBOX]".to_owned());
         }
         cut(&parts.join("  "), terminal.width - 1, "")
-    }
-
-    fn row(&self, terminal: &Terminal, index: usize, row: &Row) -> String {
-        let digits = self.rows.len().to_string().len();
-        row_text(terminal, self.live.spinner(), &format!("{:>digits$}", index + 1), row)
     }
 }
 

@@ -201,7 +201,11 @@ impl Report<'_, '_> {
         self.batch.display.borrow_mut().count(self.totals.done(), self.totals.failed(), self.so_far());
         match self.batch.plan.format {
             Format::Json => self.entries.push(json::entry(&done.source, &done.outcome)),
-            Format::JsonLines => self.failed_json_line(&done)?,
+            Format::JsonLines => {
+                if let Err(failure) = &done.outcome {
+                    self.batch.plan.printer.json_line(&json::failed(&done.source, failure))?;
+                }
+            }
             _ if self.tells_failures_at_the_end() => {
                 let failure = done.outcome.err().map(|failure| (done.source, failure));
                 self.first_failure = self.first_failure.take().or(failure);
@@ -232,13 +236,6 @@ impl Report<'_, '_> {
     fn tells_failures_at_the_end(&self) -> bool {
         let plan = self.batch.plan;
         plan.printer.quiet && !matches!(plan.format, Format::Json | Format::JsonLines)
-    }
-
-    fn failed_json_line(&self, done: &StatementOutcome) -> Result<(), Failure> {
-        match &done.outcome {
-            Ok(_) => Ok(()),
-            Err(failure) => self.batch.plan.printer.json_line(&json::failed(&done.source, failure)),
-        }
     }
 
     fn plain(&mut self, done: &StatementOutcome) -> Result<(), Failure> {
