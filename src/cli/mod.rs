@@ -133,50 +133,20 @@ enum Command {
     Complete(complete::CompleteArgs),
 }
 
-impl Command {
-    /// Whether standard output must hold exactly one JSON document, whatever happens.
-    fn wants_json(&self) -> bool {
-        match self {
-            Self::Verify(args) => args.output.json || args.output.jsonl,
-            Self::Receipt(args) => args.wants_json(),
-            Self::Extract(args) => args.json || args.jsonl,
-            Self::Eval(args) => args.wants_json(),
-            Self::Chat(args) => args.json,
-            Self::Models(args) => args.json,
-            Self::Apps(args) => args.wants_json(),
-            Self::Keys(args) => args.wants_json(),
-            Self::Usage(args) => args.wants_json(),
-            Self::Audit(args) => args.json,
-            Self::Config(args) => args.wants_json(),
-            Self::Whoami(args) => args.json,
-            Self::Doctor(args) => args.json,
-            Self::Version(args) => args.json,
-            Self::Serve(_)
-            | Self::Login(_)
-            | Self::Logout(_)
-            | Self::Backup(_)
-            | Self::Restore(_)
-            | Self::Help(_)
-            | Self::Completions(_)
-            | Self::Man(_)
-            | Self::Complete(_) => false,
-        }
-    }
-}
-
 /// Runs the program; the first of these arguments is its name.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> End {
     panic_hook::install_hook();
     resources::survive_file_size_limit();
     let args: Vec<OsString> = args.into_iter().collect();
     let env = Env::system();
+    let wants_json = end::wants_json(&args);
     let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
-        Err(error) => return usage_error::report(&error, &args, env),
+        Err(error) => return usage_error::report(&error, &args, env, wants_json),
     };
     let mut session = Session::begin(cli.globals, env);
     let outcome = panic_hook::catch(|| dispatch(&cli.command, &mut session));
-    end::report(outcome, &session.printer, cli.command.wants_json())
+    end::report(outcome, &session.printer, wants_json)
 }
 
 fn dispatch(command: &Command, session: &mut Session) -> Outcome {

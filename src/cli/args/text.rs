@@ -1,5 +1,6 @@
 //! Texts that a person supplies: reading all of standard input, and what makes a text unusable.
 
+use std::fs::File;
 use std::io::{self, BufRead, Read, StdinLock};
 use std::path::Path;
 use std::time::Duration;
@@ -66,6 +67,14 @@ pub(crate) fn read_capped(source: impl Read, name: &str) -> Result<String, Failu
     }
     let text = String::from_utf8(bytes).map_err(|cause| not_text(cause.as_bytes(), name))?;
     not_empty(without_bom(&text).to_owned(), name)
+}
+
+/// The text of a file that a flag names.
+pub(crate) fn of_file(flag: &str, path: &Path) -> Result<String, Failure> {
+    let file = File::open(path).map_err(|cause| {
+        Failure::usage(format!("{flag}: cannot read {}: {cause}", path.display())).caused_by(cause)
+    })?;
+    read_capped(file, &format!("{flag}: {}", path.display()))
 }
 
 /// The failure for a PDF.

@@ -15,7 +15,7 @@ use crate::cli::target::database::DatabaseArgs;
 use crate::cli::target::last_console_key;
 use crate::cli::terminal::confirm::confirm;
 use crate::cli::terminal::shell;
-use crate::cli::terminal::tabular::{self, Column, column, hidden, names, number};
+use crate::cli::terminal::tabular::{self, Column, column, names, number};
 use crate::clock::Clock;
 use crate::money::NanoUsd;
 use crate::storage::{AppChange, LAST_APP};
@@ -118,22 +118,17 @@ enum Command {
     },
 }
 
-/// What all of them take.
+/// What all of them take, and the commands about keys.
 #[derive(Args, Debug)]
-struct Common {
+pub(super) struct Common {
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
     #[command(flatten)]
-    database: DatabaseArgs,
+    pub(super) database: DatabaseArgs,
 }
 
 impl AppsArgs {
-    /// Whether standard output is to hold JSON.
-    pub(crate) fn wants_json(&self) -> bool {
-        self.common().json
-    }
-
     fn common(&self) -> &Common {
         match &self.command {
             Command::Create { common, .. }
@@ -148,18 +143,18 @@ impl AppsArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
-    let is_json = args.wants_json();
-    let database = &args.common().database;
+    let Common { json: is_json, database } = args.common();
+    let is_json = *is_json;
     let admin = match &args.command {
         Command::Create { name, budget_usd, .. } => {
-            let rehearse = |admin: &Admin| admin.create_app(name, *budget_usd).map(drop);
+            let rehearse = |admin: &Admin| admin.records().create_app(name, *budget_usd).map(drop);
             Admin::open_or_create(database, session, rehearse)?
         }
         _ => Admin::open(database, session)?,
     };
     match &args.command {
         Command::Create { name, budget_usd, .. } => {
-            let app = admin.create_app(name, *budget_usd)?;
+            let app = admin.records().create_app(name, *budget_usd)?;
             session.printer.sentence(&format!(
                 "created the app; next, create a key in it: `mk keys create --service verify --app {}{}`",
                 as_argument(&app),
@@ -175,7 +170,7 @@ pub(crate) fn run(args: &AppsArgs, session: &mut Session) -> Outcome {
             if change == AppChange::default() {
                 return Err(usage_error::no_change("apps"));
             }
-            show(session, Some(&admin), admin.update_app(&admin.app(app)?, &change)?, is_json)?;
+            show(session, Some(&admin), admin.records().update_app(&admin.app(app)?, &change)?, is_json)?;
         }
         Command::Statement { app, month, csv, .. } => {
             let format = Format::from_flags(*csv, is_json);
@@ -210,10 +205,10 @@ fn list(session: &Session, admin: &Admin, is_json: bool) -> Result<(), Failure> 
     let unpriced = admin.unpriced_of_apps(None)?;
     if !printer.terminal.out.is_terminal {
         let rows: Vec<Vec<String>> = records.iter().map(|app| plain_cells(app, &unpriced)).collect();
-        return tabular::print(printer, &PLAIN_COLUMNS, &rows);
+        return tabular::print_plain(printer, &rows);
     }
     let cells = |app: &App| {
-        let [budget, spent] = Budget::from(app).with_unpriced(unpriced.of(&app.id)).cells(printer);
+        let [budget, spent] = Budget::of_app(app, &unpriced).cells(printer);
         let created = app.created_at.split('T').next().unwrap_or_default().to_owned();
         vec![app.name.clone(), app.active_keys.to_string(), created, budget, spent]
     };
@@ -228,22 +223,10 @@ const COLUMNS: [Column; 5] =
 /// Columns that a narrow terminal drops: the creation date.
 const DROPPABLE: [usize; 1] = [2];
 
-/// The columns for programs.
-const PLAIN_COLUMNS: [Column; 8] = [
-    hidden("id"),
-    hidden("name"),
-    hidden("active keys"),
-    hidden("created"),
-    hidden("budget"),
-    hidden("spent"),
-    hidden("used percent"),
-    hidden("unpriced attempts"),
-];
-
 fn plain_cells(app: &App, unpriced: &Unpriced) -> Vec<String> {
     let mut cells =
         vec![app.id.clone(), app.name.clone(), app.active_keys.to_string(), app.created_at.clone()];
-    cells.extend(Budget::from(app).with_unpriced(unpriced.of(&app.id)).plain_cells());
+    cells.extend(Budget::of_app(app, unpriced).plain_cells());
     cells
 }
 
@@ -253,7 +236,7 @@ fn show(session: &Session, admin: Option<&Admin>, app: App, is_json: bool) -> Re
         return session.printer.document(&json!({ "schema": "mk.app/1", "app": app }));
     }
     let unpriced = admin.map(|admin| admin.unpriced_of_apps(Some(&app.id))).transpose()?.unwrap_or_default();
-    let budget = Budget::from(&app).with_unpriced(unpriced.of(&app.id));
+    let budget = Budget::of_app(&app, &unpriced);
     let fields = [
         ("id", app.id),
         ("name", app.name),
@@ -279,7 +262,7 @@ fn delete(session: &Session, admin: &Admin, app: &App, yes: bool, is_json: bool)
     let has_keys = app.active_keys > 0;
     let warning = if has_keys { last_console_key::warning(admin, |key| key.app_id == app.id) } else { None };
     confirm(&session.printer, &question, warning.as_deref(), yes)?;
-    let revoked = admin.delete_app(app)?.revoked_keys;
+    let revoked = admin.records().delete_app(app)?.revoked_keys;
     if is_json {
         let document = json!({ "schema": "mk.app.deleted/1", "deleted": app.id, "name": app.name, "revoked_keys": revoked });
         return session.printer.document(&document);

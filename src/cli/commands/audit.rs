@@ -13,7 +13,7 @@ use crate::cli::target::admin::Admin;
 use crate::cli::target::database::DatabaseArgs;
 use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::sanitize;
-use crate::cli::terminal::tabular::{self, Column, column, hidden, unbroken};
+use crate::cli::terminal::tabular::{self, Column, column, unbroken};
 use crate::cli::terminal::term::{Style, Terminal};
 use crate::cli::terminal::wrap::{self, wrap};
 use crate::clock::Time;
@@ -67,7 +67,7 @@ pub(crate) struct AuditArgs {
 
     /// Print JSON
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
 
     #[command(flatten)]
     database: DatabaseArgs,
@@ -93,7 +93,7 @@ pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
         0 => u32::MAX,
         limit => limit,
     };
-    let mut entries = admin.audit(&filter, limit.saturating_add(1))?;
+    let mut entries = admin.records().audit(&filter, limit.saturating_add(1))?;
     let shown = usize::try_from(limit).unwrap_or(usize::MAX);
     let has_more = entries.len() > shown;
     entries.truncate(shown);
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &AuditArgs, session: &mut Session) -> Outcome {
         for_people(printer, &entries)?;
     } else {
         let rows: Vec<_> = entries.iter().map(plain_cells).collect();
-        tabular::print(printer, &PLAIN_COLUMNS, &rows)?;
+        tabular::print_plain(printer, &rows)?;
     }
     if has_more {
         printer.sentence("there are older entries; --limit 0 shows all");
@@ -132,21 +132,6 @@ const ADDRESS_COLUMN: usize = 5;
 
 /// What precedes all but the first line of an entry in a list.
 const INDENT: &str = "  ";
-
-/// The columns for programs.
-const PLAIN_COLUMNS: [Column; 11] = [
-    hidden("id"),
-    hidden("at"),
-    hidden("channel"),
-    hidden("actor"),
-    hidden("actor name"),
-    hidden("action"),
-    hidden("object"),
-    hidden("object name"),
-    hidden("address"),
-    hidden("request id"),
-    hidden("details"),
-];
 
 fn for_people(printer: &Printer, entries: &[AuditEntry]) -> Result<(), Failure> {
     let rows: Vec<Vec<String>> = entries.iter().map(cells).collect();

@@ -2,6 +2,7 @@
 //! beside a symbol.
 
 use crate::api::console::{App, Key, csv};
+use crate::cli::target::admin::Unpriced;
 use crate::cli::terminal::humanize::dollars;
 use crate::cli::terminal::mark::{Mark, marked};
 use crate::cli::terminal::printer::Printer;
@@ -18,40 +19,28 @@ pub(crate) struct Budget {
     unpriced: u64,
 }
 
-impl From<&App> for Budget {
-    fn from(app: &App) -> Self {
-        Self {
-            amount_usd: app.budget_usd,
-            spent_usd: app.spent_usd.unwrap_or_default(),
-            used_percent: app.budget_used_percent,
-            threshold: app.budget_threshold,
-            unpriced: u64::from(app.spent_usd.is_none()),
-        }
-    }
-}
-
-impl From<&Key> for Budget {
-    fn from(key: &Key) -> Self {
-        Self {
-            amount_usd: key.budget_usd,
-            spent_usd: key.spent_usd.unwrap_or_default(),
-            used_percent: key.budget_used_percent,
-            threshold: key.budget_threshold,
-            unpriced: u64::from(key.spent_usd.is_none()),
-        }
-    }
-}
-
 impl Budget {
-    /// With the number of calls whose price is unknown.
-    pub(crate) const fn with_unpriced(self, unpriced: u64) -> Self {
-        // A record may itself say that nothing is known of the price.
-        Self { unpriced: if unpriced > self.unpriced { unpriced } else { self.unpriced }, ..self }
+    /// That of an app.
+    pub(crate) fn of_app(app: &App, unpriced: &Unpriced) -> Self {
+        let unpriced = unpriced.of(&app.id);
+        Self::new(app.budget_usd, app.spent_usd, app.budget_used_percent, app.budget_threshold, unpriced)
     }
 
-    /// Whether there is a budget.
-    pub(crate) const fn is_set(&self) -> bool {
-        self.amount_usd.is_some()
+    /// That of a key.
+    pub(crate) fn of_key(key: &Key, unpriced: &Unpriced) -> Self {
+        let unpriced = unpriced.of(&key.id);
+        Self::new(key.budget_usd, key.spent_usd, key.budget_used_percent, key.budget_threshold, unpriced)
+    }
+
+    fn new(
+        amount_usd: Option<f64>,
+        spent_usd: Option<f64>,
+        used_percent: Option<f64>,
+        threshold: Option<u8>,
+        unpriced: u64,
+    ) -> Self {
+        let unpriced = unpriced.max(u64::from(spent_usd.is_none()));
+        Self { amount_usd, spent_usd: spent_usd.unwrap_or_default(), used_percent, threshold, unpriced }
     }
 
     /// The text for a record: `$25.00 a month`, or `none`.
@@ -153,7 +142,7 @@ mod tests {
         assert_eq!((none.monthly().as_str(), &*none.this_month(&printer)), ("none", "$0.50 this month"));
         assert_eq!(none.plain_cells(), ["-", "0.50", "-", "0"]);
 
-        let partial = none.with_unpriced(2);
+        let partial = Budget { unpriced: 2, ..none };
         assert_eq!(partial.this_month(&printer), "≥$0.50 this month");
         assert_eq!((partial.cells(&printer)[1].as_str(), &*partial.plain_cells()[1]), ("≥$0.5000", "0.50"));
         let unknown = Budget { spent_usd: 0.0, ..partial };

@@ -83,16 +83,6 @@ enum Side {
     Server,
 }
 
-impl ConfigArgs {
-    /// Whether standard output is to hold JSON.
-    pub(crate) fn wants_json(&self) -> bool {
-        match &self.command {
-            Command::Init { .. } => false,
-            Command::Path { json, .. } | Command::List { json, .. } => *json,
-        }
-    }
-}
-
 /// Runs the command.
 pub(crate) fn run(args: &ConfigArgs, session: &mut Session) -> Outcome {
     match &args.command {

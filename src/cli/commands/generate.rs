@@ -53,7 +53,7 @@ pub(crate) struct ManArgs {
 pub(crate) struct VersionArgs {
     /// Print JSON
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
 }
 
 /// Prints a shell's completions.

@@ -6,16 +6,15 @@
 use std::ffi::OsString;
 
 use clap::{Args, CommandFactory};
-use comfy_table::{ColumnConstraint, ContentArrangement, Table, Width};
 
 use crate::cli::Cli;
 use crate::cli::args::globals::Session;
 use crate::cli::guide::usage_error;
 use crate::cli::process::exit::{Failure, Outcome};
-use crate::cli::terminal::pager;
 use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::term::Style;
-use crate::cli::terminal::wrap::cells;
+use crate::cli::terminal::wrap::{cells, wrap};
+use crate::cli::terminal::{pager, tabular};
 use crate::config;
 use crate::manual::document::{Block, Inline};
 use crate::manual::{self, TOPICS, Topic};
@@ -95,9 +94,6 @@ struct Page<'a> {
     width: usize,
 }
 
-/// A word with its weight.
-type Word = (String, bool);
-
 impl Page<'_> {
     /// The lines of blocks, each behind an empty one.
     fn blocks(&self, blocks: &[Block], indent: usize) -> Vec<String> {
@@ -167,20 +163,7 @@ impl Page<'_> {
         if least.iter().sum::<usize>() > room {
             return rows.iter().flat_map(|row| self.block_of(&heads, row, indent)).collect();
         }
-        let mut table = Table::new();
-        table
-            .load_style(self.printer.terminal.symbols.table)
-            .force_no_tty()
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_width(u16::try_from(room).unwrap_or(u16::MAX));
-        if heads.iter().any(|head| !head.is_empty()) {
-            table.set_header(heads);
-        }
-        let least = least.into_iter().map(|width| Width::Fixed(u16::try_from(width).unwrap_or(u16::MAX)));
-        table.set_constraints(least.map(ColumnConstraint::LowerBoundary));
-        for row in texts {
-            table.add_row(row);
-        }
+        let table = tabular::grid(&self.printer.terminal, room, heads, texts, &least);
         table.lines().map(|line| format!("{:indent$}{}", "", line.trim_end())).collect()
     }
 
@@ -196,33 +179,23 @@ impl Page<'_> {
         lines
     }
 
-    /// Wrapped text.
+    /// Wrapped text, of which each strong word is painted for itself, as lines end between them.
     fn text(&self, inlines: &[Inline], indent: usize) -> Vec<String> {
-        let room = self.width.saturating_sub(indent).max(1);
-        let mut lines: Vec<Vec<Word>> = vec![Vec::new()];
-        let mut used = 0_usize;
-        for word in words(inlines) {
-            let more = word.iter().map(|(part, _)| cells(part)).sum::<usize>();
-            if used > 0 && used.saturating_add(1 + more) > room {
-                lines.push(Vec::new());
-                used = 0;
-            }
-            if let Some(line) = lines.last_mut() {
-                if used > 0 {
-                    line.push((" ".to_owned(), false));
-                    used += 1;
-                }
-                line.extend(word);
-                used += more;
-            }
-        }
         let paint = self.printer.terminal.out.paint;
-        let painted = |(text, is_strong): &Word| {
-            if *is_strong { paint.apply(Style::Strong, text) } else { text.clone() }
+        let strong = |word: &str| match word {
+            "" => String::new(),
+            word => paint.apply(Style::Strong, word),
         };
-        let line =
-            |line: &Vec<Word>| format!("{:indent$}{}", "", line.iter().map(painted).collect::<String>());
-        lines.iter().map(line).collect()
+        let painted = |inline: &Inline| {
+            let text = inline.plain() + &target(inline);
+            if !matches!(inline, Inline::Code(_) | Inline::Strong(_)) {
+                return text;
+            }
+            text.split(' ').map(strong).collect::<Vec<_>>().join(" ")
+        };
+        let text: String = inlines.iter().map(painted).collect();
+        let lines = wrap(&text, self.width.saturating_sub(indent)).into_iter();
+        lines.map(|line| format!("{:indent$}{line}", "")).collect()
     }
 }
 
@@ -242,29 +215,6 @@ fn target(inline: &Inline) -> String {
         None if to.starts_with('#') || manual::plain(text) == *to => String::new(),
         None => format!(" ({to})"),
     }
-}
-
-/// The words of a text; each is made of parts of different weight, such as a command and the comma behind it.
-fn words(inlines: &[Inline]) -> Vec<Vec<Word>> {
-    let mut words: Vec<Vec<Word>> = Vec::new();
-    let mut is_open = false;
-    for inline in inlines {
-        let is_strong = matches!(inline, Inline::Code(_) | Inline::Strong(_));
-        let text = inline.plain() + &target(inline);
-        for (at, part) in text.split(' ').enumerate() {
-            is_open &= at == 0;
-            if part.is_empty() {
-                continue;
-            }
-            match words.last_mut().filter(|_| is_open) {
-                Some(word) => word.push((part.to_owned(), is_strong)),
-                None => words.push(vec![(part.to_owned(), is_strong)]),
-            }
-            is_open = true;
-        }
-        is_open &= !text.ends_with(' ');
-    }
-    words
 }
 
 #[cfg(test)]

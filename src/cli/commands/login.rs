@@ -1,20 +1,17 @@
 //! `mk login` and `mk logout`: keys for a server, kept in the credentials file.
 
 use std::io::IsTerminal;
-use std::time::Duration;
 
 use clap::Args;
-use tokio::time;
 
 use crate::api::Service;
+use crate::cli::args::choice::one_of;
 use crate::cli::args::globals::Session;
-use crate::cli::args::service::one_of;
 use crate::cli::args::text::read_stdin;
 use crate::cli::process::exit::{Failure, Kind, Outcome};
 use crate::cli::process::runtime;
 use crate::cli::target::remote;
 use crate::cli::terminal::shell;
-use crate::client::Error;
 use crate::config::client::credentials;
 use crate::config::{ClientArgs, ClientConfig, add_profile, has_profile, load_client};
 use crate::keys;
@@ -27,9 +24,6 @@ Examples:
   mk login --server https://mk.example.org < key.txt
   mk login --server https://mk.example.org --profile work   adds a profile
   mk keys create --service verify | mk login   on the server's machine";
-
-/// How long the server may take to check a key by default.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Examples of `mk logout`, first in its help.
 pub(crate) const LOGOUT_EXAMPLES: &str = "\
@@ -49,7 +43,7 @@ pub(crate) struct LoginArgs {
 #[derive(Args, Debug)]
 pub(crate) struct LogoutArgs {
     /// Only the key for this service: verify, inference or console
-    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL), hide_possible_values = true)]
+    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL, Service::as_str), hide_possible_values = true)]
     service: Option<Service>,
 }
 
@@ -102,10 +96,9 @@ fn is_default_server(server: &str, session: &Session) -> bool {
 /// old to know the endpoint.
 fn check(config: &ClientConfig, key: &SecretString, session: &Session) -> Result<(), Failure> {
     let client = remote::client(config, Some(key.clone()))?;
-    let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
-    let response = runtime::run(&session.printer, async {
-        Ok(time::timeout(limit, client.own_key()).await.unwrap_or(Err(Error::Timeout)))
-    })?;
+    let limit = remote::short_timeout(config);
+    let response =
+        runtime::run(&session.printer, async { Ok(remote::within(limit, client.own_key()).await) })?;
     let Err(cause) = response else { return Ok(()) };
     if remote::is_unknown_endpoint(&cause) {
         session.printer.warning(&format!("{} cannot check keys; the key is stored unchecked", config.server));

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use tokio::time;
 
 use crate::api::Service;
 use crate::api::models::Model;
@@ -16,7 +15,6 @@ use crate::cli::target::remote;
 use crate::cli::terminal::humanize;
 use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::tabular::{self, Column, column, number};
-use crate::client;
 
 /// Examples of `mk models`, first in its help. In the last one, awk does not treat `-` as a number above 0.
 pub(crate) const EXAMPLES: &str = "\
@@ -31,9 +29,6 @@ In a pipe, lines are tab-separated: model, price of input and of output in
 dollars per million tokens, context size and longest answer in tokens,
 retirement date, price of cached input in dollars per million tokens and, if
 there are pools, their targets. Unknown values are `-`.";
-
-/// How long the list may take by default.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Also the fields of a line in a pipe. Prices are in dollars per million tokens.
 const COLUMNS: [Column; 8] = [
@@ -61,7 +56,7 @@ const DROPPABLE: [usize; 4] = [6, 4, 3, TARGETS_COLUMN];
 pub(crate) struct ModelsArgs {
     /// Print JSON
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
 
     #[command(flatten)]
     backend: BackendArgs,
@@ -77,7 +72,7 @@ pub(crate) fn run(args: &ModelsArgs, session: &mut Session) -> Outcome {
     };
     let chosen = backend::choose(args.backend, &config, session, need)?;
     let printer = session.printer.clone();
-    let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    let limit = remote::short_timeout(&config);
     let (models, is_sandbox) = runtime::run(&printer, list(chosen, &printer, limit))?;
     if args.json {
         let mut document = json!({ "schema": "mk.models/1", "exit": 0, "models": models });
@@ -112,7 +107,7 @@ async fn list(chosen: Chosen, printer: &Printer, limit: Duration) -> Result<(Vec
 
 /// The models that the server offers, if it responds within `limit`.
 pub(crate) async fn list_within(backend: &Backend, limit: Duration) -> Result<Vec<Model>, Failure> {
-    let response = time::timeout(limit, backend.client.models()).await.unwrap_or(Err(client::Error::Timeout));
+    let response = remote::within(limit, backend.client.models()).await;
     response.map_err(|cause| remote::inference_failure(&backend.server, cause))
 }
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
-use tokio::time;
 
 use crate::api::Service;
 use crate::api::console::{OwnKey, WindowLeft};
@@ -13,13 +12,10 @@ use crate::cli::process::exit::{Failure, Kind, Outcome};
 use crate::cli::process::runtime;
 use crate::cli::target::remote;
 use crate::cli::terminal::tabular;
-use crate::client::{self, Client};
+use crate::client::Client;
 use crate::config::ClientConfig;
 use crate::keys;
 use crate::secret::ExposeSecret;
-
-/// How long a healthy server may take by default.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Examples of `mk whoami`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -32,7 +28,7 @@ Examples:
 pub(crate) struct WhoamiArgs {
     /// Print JSON
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
 }
 
 /// A service, and where its key comes from, if there is one.
@@ -52,10 +48,10 @@ pub(crate) fn run(args: &WhoamiArgs, session: &mut Session) -> Outcome {
     let config = session.client_config(None, None)?;
     let client = remote::client(&config, None)?;
     let printer = session.printer.clone();
-    let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    let limit = remote::short_timeout(&config);
     let mut held = Service::ALL.map(|service| held(&config, service));
     let health = runtime::run(&printer, async {
-        let response = time::timeout(limit, client.health()).await.unwrap_or(Err(client::Error::Timeout));
+        let response = remote::within(limit, client.health()).await;
         response.map_err(|cause| remote::failure(&config.server, cause))?;
         for key in &mut held {
             key.verdict = verdict(&config, &client, key, limit).await;
@@ -133,8 +129,7 @@ async fn verdict(
     limit: Duration,
 ) -> Option<Result<OwnKey, Failure>> {
     let key = config.key_for(held.service).ok().flatten().filter(|_| !held.is_mistyped)?;
-    let response = time::timeout(limit, client.with_api_key(key.clone()).own_key()).await;
-    match response.unwrap_or(Err(client::Error::Timeout)) {
+    match remote::within(limit, client.with_api_key(key.clone()).own_key()).await {
         Ok(own) => Some(Ok(own)),
         Err(cause) if remote::is_unknown_endpoint(&cause) => None,
         Err(cause) => Some(Err(remote::failure(&config.server, cause))),
@@ -166,10 +161,10 @@ fn document(config: &ClientConfig, held: &[HeldKey], is_reachable: bool, failure
     document
 }
 
-fn fields(config: &ClientConfig, held: &[HeldKey], is_reachable: bool) -> Vec<(&'static str, String)> {
+fn fields(config: &ClientConfig, held: &[HeldKey], is_reachable: bool) -> Vec<(String, String)> {
     let mut fields = vec![
-        ("server", format!("{} ({})", config.server, config.server_origin)),
-        ("profile", config.profile.clone().unwrap_or_else(|| "-".to_owned())),
+        ("server".to_owned(), format!("{} ({})", config.server, config.server_origin)),
+        ("profile".to_owned(), config.profile.clone().unwrap_or_else(|| "-".to_owned())),
     ];
     for key in held {
         let shown = match &key.origin {
@@ -183,12 +178,12 @@ fn fields(config: &ClientConfig, held: &[HeldKey], is_reachable: bool) -> Vec<(&
                 (None, _) => format!("set ({origin})"),
             },
         };
-        fields.push((key_field(key.service), shown));
+        fields.push((format!("{} key", key.service), shown));
         if let Some(Ok(own)) = &key.verdict {
-            fields.push((limits_field(key.service), limits(own)));
+            fields.push((format!("{} limits", key.service), limits(own)));
         }
     }
-    fields.push(("reachable", if is_reachable { "yes" } else { "no" }.to_owned()));
+    fields.push(("reachable".to_owned(), if is_reachable { "yes" } else { "no" }.to_owned()));
     fields
 }
 
@@ -210,20 +205,4 @@ fn limits(own: &OwnKey) -> String {
         [own.minute.map(|it| window_text(it, "this minute")), own.day.map(|it| window_text(it, "today"))];
     let windows: Vec<String> = windows.into_iter().flatten().collect();
     if windows.is_empty() { "none".to_owned() } else { windows.join(", ") }
-}
-
-const fn limits_field(service: Service) -> &'static str {
-    match service {
-        Service::Verify => "verify limits",
-        Service::Inference => "inference limits",
-        Service::Console => "console limits",
-    }
-}
-
-const fn key_field(service: Service) -> &'static str {
-    match service {
-        Service::Verify => "verify key",
-        Service::Inference => "inference key",
-        Service::Console => "console key",
-    }
 }

@@ -16,7 +16,7 @@ use crate::config::{self, Env};
 use crate::keys;
 
 /// Prints help and version to standard output, and usage errors as errors with hints.
-pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
+pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env, wants_json: bool) -> End {
     let session = Session::begin(Globals::default(), env);
     let printer = &session.printer;
     let short =
@@ -34,8 +34,6 @@ pub(crate) fn report(error: &clap::Error, args: &[OsString], env: Env) -> End {
         printer.notice(&printer.terminal.symbols.adapt(text.trim_end().into()));
         return End::Code(Kind::Usage.code());
     }
-    let wants_json =
-        args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json" || arg == "--jsonl");
     end::report(Err(failure(error, args)), printer, wants_json)
 }
 
@@ -96,14 +94,17 @@ fn failure(error: &clap::Error, args: &[OsString]) -> Failure {
         return failure.hint("see --help");
     };
     let command_path = command_path(&usage.to_string());
-    failure = missing_values(error, &command_path).into_iter().fold(failure, Failure::hint);
+    let mut root = Cli::command();
+    root.build();
+    let command = find(&root, &command_path);
+    failure = missing_values(error, command).into_iter().fold(failure, Failure::hint);
     if is_text_that_begins_with_a_dash(error, args) {
         failure = failure.hint("put `--` before a text that begins with a dash");
     }
     if is_unquoted_text(error, &command_path) {
         failure = failure.hint(format!("put the whole text in quotes: mk {} \"…\"", command_path.join(" ")));
     }
-    failure.hint(format!("{}; see --help", usage_of(&command_path)))
+    failure.hint(format!("{}; see --help", usage_of(command)))
 }
 
 /// The message without any keys that stand among the arguments in the wrong place, so that they are not shown again.
@@ -148,10 +149,7 @@ fn find<'c>(root: &'c clap::Command, command_path: &[String]) -> &'c clap::Comma
 }
 
 /// A command's full usage line. Clap's own line contains the very arguments that conflict.
-fn usage_of(command_path: &[String]) -> String {
-    let mut root = Cli::command();
-    root.build();
-    let command = find(&root, command_path);
+fn usage_of(command: &clap::Command) -> String {
     // If a command has subcommands, the first line is its own.
     one_line(command.clone().render_usage().to_string().lines().next().unwrap_or_default())
 }
@@ -174,14 +172,11 @@ fn correct_position(error: &clap::Error, args: &[OsString]) -> Option<String> {
 }
 
 /// For each required argument that is missing, what it may be, if that is one of a list.
-fn missing_values(error: &clap::Error, command_path: &[String]) -> Vec<String> {
+fn missing_values(error: &clap::Error, command: &clap::Command) -> Vec<String> {
     let Some(ContextValue::Strings(missing)) = error.get(ContextKind::InvalidArg) else { return Vec::new() };
     if error.kind() != ErrorKind::MissingRequiredArgument {
         return Vec::new();
     }
-    let mut root = Cli::command();
-    root.build();
-    let command = find(&root, command_path);
     let values = |argument: &clap::Arg| -> Option<String> {
         let values = argument.get_possible_values();
         let names: Vec<&str> = values.iter().map(clap::builder::PossibleValue::get_name).collect();

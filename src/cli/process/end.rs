@@ -1,6 +1,8 @@
 //! How the process ends: by an exit code, or by the signal that stopped it. A shell loop stops at Ctrl-C only if the
 //! command really dies of the signal, so the process does that instead of `exit(130)`.
 
+use std::ffi::OsString;
+
 use super::exit::{Kind, Outcome};
 use super::runtime;
 use crate::cli::terminal::printer::Printer;
@@ -30,6 +32,12 @@ impl End {
             }
         }
     }
+}
+
+/// Whether these arguments ask for JSON, so that standard output must hold exactly one document, whatever happens. It is
+/// told by the words, as there may be mistakes among them.
+pub(crate) fn wants_json(args: &[OsString]) -> bool {
+    args.iter().take_while(|arg| *arg != "--").any(|arg| arg == "--json" || arg == "--jsonl")
 }
 
 /// Reports what a command returned. `wants_json` says whether standard output must hold one document even now.

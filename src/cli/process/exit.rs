@@ -74,38 +74,29 @@ pub(crate) enum Kind {
 impl Kind {
     /// Its name in JSON and plain lines.
     pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Other => "other",
-            Self::Usage => "usage",
-            Self::Declined => "declined",
-            Self::Unauthorized => "unauthorized",
-            Self::Server => "server",
-            Self::Unreachable => "unreachable",
-            Self::Busy => "busy",
-            Self::Incomplete => "incomplete",
-            Self::NotFound => "not_found",
-            Self::Conflict => "conflict",
-            Self::ClosedPipe => "closed_pipe",
-            Self::Interrupted => "interrupted",
-            Self::Terminated => "terminated",
-        }
+        self.name_and_code().0
     }
 
     /// The exit code; for the last three what a shell shows for the signal.
     pub(crate) const fn code(self) -> u8 {
+        self.name_and_code().1
+    }
+
+    const fn name_and_code(self) -> (&'static str, u8) {
         match self {
-            Self::Other => 1,
-            Self::Usage => 2,
-            Self::Declined => 3,
-            Self::Unauthorized => 4,
-            Self::Server => 5,
-            Self::Unreachable => 6,
-            Self::Busy => 7,
-            Self::Incomplete => 8,
-            Self::NotFound | Self::Conflict => 9,
-            Self::Interrupted => 130,
-            Self::ClosedPipe => 141,
-            Self::Terminated => 143,
+            Self::Other => ("other", 1),
+            Self::Usage => ("usage", 2),
+            Self::Declined => ("declined", 3),
+            Self::Unauthorized => ("unauthorized", 4),
+            Self::Server => ("server", 5),
+            Self::Unreachable => ("unreachable", 6),
+            Self::Busy => ("busy", 7),
+            Self::Incomplete => ("incomplete", 8),
+            Self::NotFound => ("not_found", 9),
+            Self::Conflict => ("conflict", 9),
+            Self::Interrupted => ("interrupted", 130),
+            Self::ClosedPipe => ("closed_pipe", 141),
+            Self::Terminated => ("terminated", 143),
         }
     }
 }

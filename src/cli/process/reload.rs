@@ -36,52 +36,27 @@ pub(crate) struct Running {
 /// What a reload needs; clones share it.
 #[derive(Clone)]
 pub(crate) struct Reloader {
-    args: ServerArgs,
-    env: Env,
-    app: Arc<AppState>,
-    tls: Option<Tls>,
-    running: Arc<Mutex<Running>>,
-}
-
-/// The outcome of a reload.
-struct Reloaded {
-    /// Names of the settings that changed.
-    changed: Vec<String>,
-    /// Settings that only take effect after a restart.
-    fixed: Vec<&'static str>,
-    /// What is allowed but probably not meant, and was not reported before.
-    warnings: Vec<String>,
-    /// Whether there is a configuration file.
-    has_file: bool,
+    pub(crate) args: ServerArgs,
+    pub(crate) env: Env,
+    pub(crate) app: Arc<AppState>,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) running: Arc<Mutex<Running>>,
 }
 
 impl Reloader {
-    pub(crate) fn new(
-        args: ServerArgs,
-        env: Env,
-        app: Arc<AppState>,
-        tls: Option<Tls>,
-        running: Running,
-    ) -> Self {
-        Self { args, env, app, tls, running: Arc::new(Mutex::new(running)) }
-    }
-
     /// Reloads the configuration and logs the outcome. Blocking.
     fn reload(&self) {
-        match self.apply() {
-            Ok(reloaded) => reloaded.log(),
-            Err(failure) => {
-                let failure = failure.hint("use `mk serve --check` to check a file before a reload");
-                tracing::error!(
-                    hints = failure.hints.join("; "),
-                    "configuration not reloaded; the old one stays in force: {failure}"
-                );
-            }
+        if let Err(failure) = self.apply() {
+            let failure = failure.hint("use `mk serve --check` to check a file before a reload");
+            tracing::error!(
+                hints = failure.hints.join("; "),
+                "configuration not reloaded; the old one stays in force: {failure}"
+            );
         }
     }
 
     /// Does everything that can fail before anything is changed.
-    fn apply(&self) -> Result<Reloaded, Failure> {
+    fn apply(&self) -> Result<(), Failure> {
         let mut running = self.running.locked();
         // Without its file, it would be judged as the configuration of a server that never had one.
         if let Some(missing) = running.config.file.as_ref().filter(|file| !file.exists()) {
@@ -105,30 +80,27 @@ impl Reloader {
         {
             changed.push("the TLS certificate".to_owned());
         }
-        let known_warnings = &running.config.warnings;
-        let warnings =
-            next.warnings.iter().filter(|warning| !known_warnings.contains(warning)).cloned().collect();
-        let has_file = next.file.is_some();
+        log(&changed, &fixed, &next);
+        let known = &running.config.warnings;
+        for warning in next.warnings.iter().filter(|warning| !known.contains(warning)) {
+            tracing::warn!("{warning}");
+        }
         running.config = next;
-        Ok(Reloaded { changed, fixed, warnings, has_file })
+        Ok(())
     }
 }
 
-impl Reloaded {
-    fn log(&self) {
-        let changed = (!self.changed.is_empty()).then(|| self.changed.join(", "));
-        if !self.fixed.is_empty() {
-            let needs_restart = self.fixed.join(", ");
-            tracing::warn!(changed, needs_restart, "configuration reloaded, except for what needs a restart");
-        } else if self.has_file || changed.is_some() {
-            let changed = changed.as_deref().unwrap_or("nothing");
-            tracing::info!(changed, "configuration reloaded");
-        } else {
-            tracing::info!("nothing to reload: there is no configuration file");
-        }
-        for warning in &self.warnings {
-            tracing::warn!("{warning}");
-        }
+/// Logs which settings changed, and which of them need a restart.
+fn log(changed: &[String], fixed: &[&str], config: &ServerConfig) {
+    let changed = (!changed.is_empty()).then(|| changed.join(", "));
+    if !fixed.is_empty() {
+        let needs_restart = fixed.join(", ");
+        tracing::warn!(changed, needs_restart, "configuration reloaded, except for what needs a restart");
+    } else if config.file.is_some() || changed.is_some() {
+        let changed = changed.as_deref().unwrap_or("nothing");
+        tracing::info!(changed, "configuration reloaded");
+    } else {
+        tracing::info!("nothing to reload: there is no configuration file");
     }
 }
 

@@ -13,6 +13,8 @@ use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
+use tokio::runtime::Runtime;
+
 use super::exit::{Failure, Kind};
 use crate::cli::terminal::printer::Printer;
 
@@ -61,12 +63,16 @@ pub(crate) fn run<T>(
     })
 }
 
+/// A runtime on this thread.
+pub(crate) fn build() -> Result<Runtime, Failure> {
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    built.map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))
+}
+
 /// Runs `work` that handles Ctrl-C itself, by [`ctrl_c`].
 pub(crate) fn run_handling_ctrl_c<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     stop_flag(&TERMINATED, SIGTERM);
-    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = built
-        .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
+    let runtime = build()?;
     let outcome = runtime.block_on(async {
         tokio::select! {
             biased;

@@ -171,7 +171,7 @@ impl Chosen {
         let embedded =
             Embedded::start(*config, self.need.service, self.inference.is_some(), receipt_key).await?;
         let client = |key: &SecretString, idle_timeout| {
-            remote::embedded_client(&embedded.address, key.clone(), idle_timeout)
+            remote::client_of(embedded.address.clone(), Some(key.clone()), idle_timeout, None)
         };
         let inference = embedded.inference_key.as_ref().zip(self.inference);
         let inference = inference.map(|(key, inference)| client(key, inference.idle_timeout)).transpose()?;

@@ -71,6 +71,11 @@ impl OpenDatabase {
 }
 
 impl DatabaseArgs {
+    /// The same for whoever reads the server's configuration.
+    pub(crate) fn server_args(&self) -> ServerArgs {
+        ServerArgs { config: self.config.clone(), data_dir: self.data_dir.clone(), ..ServerArgs::default() }
+    }
+
     /// The flag that selects the database, if one does.
     pub(crate) const fn flag(&self) -> Option<&'static str> {
         match (&self.data_dir, &self.config) {
@@ -82,12 +87,7 @@ impl DatabaseArgs {
 
     /// Where the database is.
     pub(crate) fn place(&self, session: &Session) -> Result<StorePlace, Failure> {
-        let args = ServerArgs {
-            config: self.config.clone(),
-            data_dir: self.data_dir.clone(),
-            ..ServerArgs::default()
-        };
-        Ok(load_database(&args, &session.env)?)
+        Ok(load_database(&self.server_args(), &session.env)?)
     }
 
     /// Where the database is; also printed with `-v`.
@@ -113,14 +113,19 @@ impl DatabaseArgs {
     pub(crate) fn open(&self, session: &Session) -> Result<OpenDatabase, Failure> {
         let place = self.announced_place(session)?;
         let now = Clock::system().now();
-        let opened = match &place {
-            StorePlace::Directory(dir) => Store::open(dir, now),
-            StorePlace::Postgres(address) => Store::connect(address, now),
-        };
-        let store = opened.map_err(|cause| database_failure(&place, cause))?;
+        let store = open_store(&place, now)?;
         let store = store.acting_as(current_user(&session.env));
         Ok(OpenDatabase { store, now, is_placeholder: false, place: Some(place) })
     }
+}
+
+/// Opens the database in this place.
+pub(crate) fn open_store(place: &StorePlace, now: Time) -> Result<Store, Failure> {
+    let opened = match place {
+        StorePlace::Directory(dir) => Store::open(dir, now),
+        StorePlace::Postgres(address) => Store::connect(address, now),
+    };
+    opened.map_err(|cause| database_failure(place, cause))
 }
 
 /// Whether nothing was ever stored there. If files cannot be examined, or only one of the two exists, opening them

@@ -1,6 +1,9 @@
 //! Clients for a server, and what its errors or its silence mean on a terminal: a kind, a message and hints.
 
+use std::path::PathBuf;
 use std::time::Duration;
+
+use tokio::time;
 
 use super::parameters::in_flags;
 use crate::api::Service;
@@ -14,6 +17,9 @@ use crate::secret::SecretString;
 
 /// Time limit for establishing a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The usual time limit for a call that only asks for something known.
+const SHORT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Time limit for the next byte of a stream: servers send a comment every 15 s.
 pub(crate) const IDLE_TIMEOUT: Duration = Duration::from_secs(45);
@@ -37,30 +43,31 @@ pub(crate) fn client_with_timeout(
     key: Option<SecretString>,
     idle_timeout: Duration,
 ) -> Result<Client, Failure> {
-    let settings = Settings {
-        server: config.server.clone(),
-        key,
-        connect_timeout: CONNECT_TIMEOUT,
-        idle_timeout,
-        ca_cert: config.ca_cert.clone(),
-    };
-    Client::new(&settings).map_err(|cause| failure(&config.server, cause))
+    client_of(config.server.clone(), key, idle_timeout, config.ca_cert.clone())
 }
 
-/// A client of a server in this process with this idle timeout.
-pub(crate) fn embedded_client(
-    server: &str,
-    key: SecretString,
+/// A client of any server.
+pub(crate) fn client_of(
+    server: String,
+    key: Option<SecretString>,
     idle_timeout: Duration,
+    ca_cert: Option<PathBuf>,
 ) -> Result<Client, Failure> {
-    let settings = Settings {
-        server: server.to_owned(),
-        key: Some(key),
-        connect_timeout: CONNECT_TIMEOUT,
-        idle_timeout,
-        ca_cert: None,
-    };
-    Client::new(&settings).map_err(|cause| failure(server, cause))
+    let settings = Settings { server, key, connect_timeout: CONNECT_TIMEOUT, idle_timeout, ca_cert };
+    Client::new(&settings).map_err(|cause| failure(&settings.server, cause))
+}
+
+/// How long a call may take that only asks for something known.
+pub(crate) fn short_timeout(config: &ClientConfig) -> Duration {
+    config.timeout.unwrap_or(SHORT_TIMEOUT)
+}
+
+/// The outcome of a call that may take this long.
+pub(crate) async fn within<T>(
+    limit: Duration,
+    call: impl Future<Output = Result<T, Error>>,
+) -> Result<T, Error> {
+    time::timeout(limit, call).await.unwrap_or(Err(Error::Timeout))
 }
 
 /// The failure for an error of the client; `server` is what the person called it.

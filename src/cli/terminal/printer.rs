@@ -107,9 +107,9 @@ impl Printer {
 
     /// Prints a notice (sanitized) behind a label of `indent` cells, wrapped for people.
     pub(crate) fn labelled_notice(&self, label: &str, indent: usize, text: &str) {
-        for (at, line) in self.wrapped(text, indent).iter().enumerate() {
-            let label = if at == 0 { label } else { "" };
-            self.notice(&format!("{label:<indent$}{line}"));
+        let lines = wrap::hanging(&format!("{label:<indent$}"), indent, &self.wrapped(text, indent));
+        for line in lines {
+            self.notice(&line);
         }
     }
 
@@ -153,10 +153,10 @@ impl Printer {
 impl Printer {
     fn labelled(&self, label: &str, style: Style, text: &str) {
         let indent = label.len() + 1;
-        let painted = self.terminal.err.paint.apply(style, label);
-        for (at, line) in self.wrapped(text, indent).iter().enumerate() {
-            let label = if at == 0 { format!("{painted} ") } else { " ".repeat(indent) };
-            write_line(&format!("{label}{line}"));
+        let painted = format!("{} ", self.terminal.err.paint.apply(style, label));
+        let lines = wrap::hanging(&painted, indent, &self.wrapped(text, indent));
+        for line in lines {
+            write_line(&line);
         }
     }
 

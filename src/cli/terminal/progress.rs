@@ -3,16 +3,22 @@
 //! The draw target is our own: indicatif hides its bars when `NO_COLOR` is set, which is about colour only, and queries
 //! the terminal for what is already decided here.
 
+use std::cell::RefCell;
 use std::io::{self, Write};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 use super::printer::Printer;
 use super::term::{Lookup, Terminal};
 use super::wrap::{cut_visible, visible_cells};
+use crate::cli::process::exit::Failure;
 use crate::config::ProgressMode;
 use crate::lock::Lock;
+
+/// The interval of ticks, which advance the spinner.
+pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// Redraws per second.
 const DRAWS_PER_SECOND: u8 = 12;
@@ -46,37 +52,127 @@ impl Mode {
     }
 }
 
-/// Creates a set of rows on standard error, and its first row.
-pub(crate) fn bars(terminal: &Terminal) -> (MultiProgress, ProgressBar) {
-    let target = Box::new(Stderr { width: terminal.width, height: terminal.height, state: Mutex::default() });
-    let bars =
-        MultiProgress::with_draw_target(ProgressDrawTarget::term_like_with_hz(target, DRAWS_PER_SECOND));
-    let first = add_row(&bars);
-    (bars, first)
+/// Progress on standard error: live rows with `Bars`, which are erased when this is dropped; else lines or nothing.
+pub(crate) struct Live<'a> {
+    pub(crate) printer: &'a Printer,
+    mode: Mode,
+    begun: Instant,
+    rows: RefCell<Option<Rows>>,
 }
 
-/// Erases a set of rows for good.
-pub(crate) fn erase(bars: &MultiProgress) {
-    // Fails only if standard error is gone, and then nobody would see this.
-    drop(bars.clear());
-    // The rows redraw themselves when they are dropped, which must not be seen.
-    bars.set_draw_target(ProgressDrawTarget::hidden());
-}
+impl<'a> Live<'a> {
+    pub(crate) fn begin(printer: &'a Printer, mode: Mode) -> Self {
+        let rows = (mode == Mode::Bars).then(|| Rows::begin(&printer.terminal));
+        Self { printer, mode, begun: Instant::now(), rows: RefCell::new(rows) }
+    }
 
-/// Sets a row's text; unchanged text is not redrawn.
-pub(crate) fn set(row: &ProgressBar, text: String) {
-    if row.message() != text {
-        row.set_message(text);
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// The spinner at this moment.
+    pub(crate) fn spinner(&self) -> &'static str {
+        let frames = self.printer.terminal.symbols.spinner;
+        let ticks = usize::try_from(self.elapsed().as_millis() / TICK.as_millis()).unwrap_or_default();
+        frames[ticks % frames.len()]
+    }
+
+    /// Whether rows are drawn.
+    pub(crate) fn is_drawn(&self) -> bool {
+        self.rows.borrow().is_some()
+    }
+
+    /// Prints a step where progress is shown as lines.
+    pub(crate) fn line(&self, text: &str) {
+        if self.mode == Mode::Lines {
+            self.printer.notice(text);
+        }
+    }
+
+    /// Draws these rows in place of those before.
+    pub(crate) fn draw(&self, texts: Vec<String>) {
+        if let Some(rows) = &mut *self.rows.borrow_mut() {
+            rows.show(texts);
+        }
+    }
+
+    /// Runs `act`, which uses the terminal, with the rows hidden.
+    pub(crate) fn suspended<T>(&self, act: impl FnOnce() -> T) -> T {
+        let all = self.rows.borrow().as_ref().map(|rows| rows.all.clone());
+        match all {
+            Some(all) => all.suspend(act),
+            None => act(),
+        }
+    }
+
+    /// Prints a message above the rows.
+    pub(crate) fn notice(&self, text: &str) {
+        self.suspended(|| self.printer.notice(text));
+    }
+
+    /// Prints results above the rows.
+    pub(crate) fn print(&self, lines: &[String]) -> Result<(), Failure> {
+        self.make_way();
+        self.suspended(|| lines.iter().try_for_each(|line| self.printer.line(line)))
+    }
+
+    /// Makes way for results. If they go to a pipe, nothing is drawn any more: the reading program may print to this
+    /// same terminal, and drawings would overwrite it.
+    pub(crate) fn make_way(&self) {
+        if self.printer.terminal.out_is_pipe {
+            self.end();
+        }
+    }
+
+    /// Erases the rows for good.
+    pub(crate) fn end(&self) {
+        if let Some(Rows { all, .. }) = self.rows.take() {
+            // Fails only if standard error is gone, and then nobody would see this.
+            drop(all.clear());
+            // The rows redraw themselves when they are dropped, which must not be seen.
+            all.set_draw_target(ProgressDrawTarget::hidden());
+        }
     }
 }
 
-/// Adds a row at the end of a set. Its text is set as its message.
-pub(crate) fn add_row(bars: &MultiProgress) -> ProgressBar {
-    let row = bars.add(ProgressBar::new_spinner());
-    if let Ok(style) = ProgressStyle::with_template("{msg}") {
-        row.set_style(style);
+impl Drop for Live<'_> {
+    fn drop(&mut self) {
+        self.end();
     }
-    row
+}
+
+/// The rows on standard error.
+struct Rows {
+    all: MultiProgress,
+    shown: Vec<ProgressBar>,
+}
+
+impl Rows {
+    fn begin(terminal: &Terminal) -> Self {
+        let target =
+            Box::new(Stderr { width: terminal.width, height: terminal.height, state: Mutex::default() });
+        let target = ProgressDrawTarget::term_like_with_hz(target, DRAWS_PER_SECOND);
+        Self { all: MultiProgress::with_draw_target(target), shown: Vec::new() }
+    }
+
+    /// Shows these texts, of which those that did not change are not redrawn.
+    fn show(&mut self, texts: Vec<String>) {
+        for row in self.shown.drain(texts.len().min(self.shown.len())..) {
+            self.all.remove(&row);
+        }
+        while self.shown.len() < texts.len() {
+            let row = self.all.add(ProgressBar::new_spinner());
+            if let Ok(style) = ProgressStyle::with_template("{msg}") {
+                row.set_style(style);
+            }
+            self.shown.push(row);
+        }
+        for (row, text) in self.shown.iter().zip(texts) {
+            if row.message() != text {
+                row.set_message(text);
+            }
+        }
+    }
 }
 
 /// What indicatif takes for the terminal's width: more than any line has, as lines are cut here to the width at the

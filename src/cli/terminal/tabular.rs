@@ -8,7 +8,8 @@ use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Wi
 use super::mark::{paint_marks, sanitized};
 use super::printer::Printer;
 use super::sanitize;
-use super::wrap::{cells, wrap};
+use super::term::Terminal;
+use super::wrap::{cells, hanging, wrap};
 use crate::cli::process::exit::Failure;
 
 /// Padding of a cell: a space on each side of its text.
@@ -85,12 +86,15 @@ pub(crate) const fn hidden(heading: &'static str) -> Column {
 
 /// Prints rows; each has a text per column.
 pub(crate) fn print(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Result<(), Failure> {
-    let lines = if printer.terminal.out.is_terminal {
-        table(printer, columns, rows)
-    } else {
-        rows.iter().map(|row| tab_separated(row)).collect()
-    };
-    lines.iter().try_for_each(|line| printer.line(line))
+    if !printer.terminal.out.is_terminal {
+        return print_plain(printer, rows);
+    }
+    table(printer, columns, rows).iter().try_for_each(|line| printer.line(line))
+}
+
+/// Prints rows for programs: a line each, without a heading.
+pub(crate) fn print_plain(printer: &Printer, rows: &[Vec<String>]) -> Result<(), Failure> {
+    rows.iter().try_for_each(|row| printer.line(&tab_separated(row)))
 }
 
 /// Separates rows from what follows them for people; a table ends with a rule by itself.
@@ -123,31 +127,30 @@ pub(crate) fn report_dropped(printer: &Printer, columns: &[Column], fitting: &[C
 }
 
 /// Prints one record: a name and a value per line, wrapped for people.
-pub(crate) fn record(printer: &Printer, fields: &[(&str, String)]) -> Result<(), Failure> {
+pub(crate) fn record(printer: &Printer, fields: &[(impl AsRef<str>, String)]) -> Result<(), Failure> {
     if printer.terminal.out.is_terminal {
         return labelled_lines(printer, fields).iter().try_for_each(|line| printer.line(line));
     }
-    fields.iter().try_for_each(|(name, value)| printer.line(&format!("{name}\t{}", sanitize::line(value))))
+    fields
+        .iter()
+        .try_for_each(|(name, value)| printer.line(&format!("{}\t{}", name.as_ref(), sanitize::line(value))))
 }
 
 /// The lines of one record for people.
-pub(crate) fn labelled_lines(printer: &Printer, fields: &[(&str, String)]) -> Vec<String> {
-    let indent = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
-    fields.iter().flat_map(|(name, value)| labelled(printer, indent, name, value)).collect()
+pub(crate) fn labelled_lines(printer: &Printer, fields: &[(impl AsRef<str>, String)]) -> Vec<String> {
+    let indent = fields.iter().map(|(name, _)| name.as_ref().len()).max().unwrap_or(0) + 2;
+    fields.iter().flat_map(|(name, value)| labelled(printer, indent, name.as_ref(), value)).collect()
 }
 
 /// A wrapped text behind its label.
 fn labelled(printer: &Printer, indent: usize, label: &str, text: &str) -> Vec<String> {
-    let label = |at: usize| if at == 0 { label } else { "" };
-    wrap(&for_people(printer, text), printer.terminal.width.saturating_sub(indent))
-        .iter()
-        .enumerate()
-        .map(|(at, part)| paint_marks(printer, &format!("{:<indent$}{part}", label(at))))
-        .collect()
+    let lines = wrap(&for_people(printer, text), printer.terminal.width.saturating_sub(indent));
+    let lines = hanging(&format!("{label:<indent$}"), indent, &lines);
+    lines.iter().map(|line| paint_marks(printer, line)).collect()
 }
 
-fn tab_separated(row: &[String]) -> String {
-    let cells: Vec<_> = row.iter().map(|cell| sanitize::line(cell)).collect();
+pub(crate) fn tab_separated(cells: &[impl AsRef<str>]) -> String {
+    let cells: Vec<_> = cells.iter().map(|cell| sanitize::line(cell.as_ref())).collect();
     cells.join("\t")
 }
 
@@ -239,27 +242,42 @@ pub(crate) fn table(printer: &Printer, columns: &[Column], rows: &[Vec<String>])
     if min_width(&columns, &rows) > printer.terminal.width {
         return blocks(printer, &columns, &rows);
     }
-    let mut table = Table::new();
-    table
-        .load_style(printer.terminal.symbols.table)
-        .force_no_tty()
-        .set_content_arrangement(ContentArrangement::Dynamic)
-        .set_width(u16::try_from(printer.terminal.width).unwrap_or(80))
-        .set_header(columns.iter().map(|column| column.heading));
-    // Without this, a long name would be broken to keep a heading of two words on one line.
-    let least =
-        columns.iter().enumerate().map(|(at, column)| min_text_width(at, column, &rows) + CELL_PADDING);
-    let least = least.map(|width| Width::Fixed(u16::try_from(width).unwrap_or(u16::MAX)));
-    table.set_constraints(least.map(ColumnConstraint::LowerBoundary));
-    for row in rows {
-        table.add_row(row);
-    }
+    let least = columns.iter().enumerate();
+    let least: Vec<usize> =
+        least.map(|(at, column)| min_text_width(at, column, &rows) + CELL_PADDING).collect();
+    let headings = columns.iter().map(|column| column.heading.to_owned()).collect();
+    let mut table = grid(&printer.terminal, printer.terminal.width, headings, rows, &least);
     for (at, _) in columns.iter().enumerate().filter(|(_, column)| column.is_number) {
         if let Some(figures) = table.column_mut(at) {
             figures.set_cell_alignment(CellAlignment::Right);
         }
     }
     table.lines().map(|line| paint_marks(printer, &line)).collect()
+}
+
+/// A table that is at most `width` wide, and whose columns have at least these widths.
+pub(crate) fn grid(
+    terminal: &Terminal,
+    width: usize,
+    headings: Vec<String>,
+    rows: Vec<Vec<String>>,
+    least: &[usize],
+) -> Table {
+    let cells = |width: usize| u16::try_from(width).unwrap_or(u16::MAX);
+    let mut table = Table::new();
+    table
+        .load_style(terminal.symbols.table)
+        .force_no_tty()
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_width(cells(width));
+    if headings.iter().any(|heading| !heading.is_empty()) {
+        table.set_header(headings);
+    }
+    table.set_constraints(
+        least.iter().map(|least| ColumnConstraint::LowerBoundary(Width::Fixed(cells(*least)))),
+    );
+    table.add_rows(rows);
+    table
 }
 
 /// The least width at which a table breaks only words that may be broken.
@@ -290,10 +308,7 @@ fn blocks(printer: &Printer, columns: &[Column], rows: &[Vec<String>]) -> Vec<St
             lines.push(String::new());
         }
         for (column, text) in columns.iter().zip(row) {
-            for (at, part) in wrap(text, printer.terminal.width.saturating_sub(indent)).iter().enumerate() {
-                let label = if at == 0 { column.heading } else { "" };
-                lines.push(paint_marks(printer, &format!("{label:<indent$}{part}")));
-            }
+            lines.extend(labelled(printer, indent, column.heading, text));
         }
     }
     lines

@@ -36,6 +36,9 @@ pub(crate) fn cut_visible(painted: &str, width: usize) -> String {
 
 /// The width in cells of text that contains our own colours.
 pub(crate) fn visible_cells(painted: &str) -> usize {
+    if !painted.contains("\u{1b}[") {
+        return cells(painted);
+    }
     let mut visible = String::with_capacity(painted.len());
     let mut rest = painted;
     while let Some(start) = rest.find("\u{1b}[") {
@@ -57,7 +60,7 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     for word in text.split_whitespace() {
         for piece in pieces(word, width) {
             let gap = usize::from(!line.is_empty());
-            if cells(&line) + gap + cells(&piece) > width && !line.is_empty() {
+            if visible_cells(&line) + gap + visible_cells(&piece) > width && !line.is_empty() {
                 lines.push(std::mem::take(&mut line));
             }
             if !line.is_empty() {
@@ -72,9 +75,18 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
+/// Lines behind `first`: those after the first one stand below it, `indent` cells from the margin.
+pub(crate) fn hanging(first: &str, indent: usize, lines: &[String]) -> Vec<String> {
+    let behind = |(at, line): (usize, &String)| match at {
+        0 => format!("{first}{line}"),
+        _ => format!("{:indent$}{line}", ""),
+    };
+    lines.iter().enumerate().map(behind).collect()
+}
+
 /// The word itself, or its pieces where it is wider than a line and may be broken.
 fn pieces(word: &str, width: usize) -> Vec<String> {
-    if cells(word) <= width || !word.chars().any(|c| c.width() == Some(2)) {
+    if visible_cells(word) <= width || !word.chars().any(|c| c.width() == Some(2)) {
         return vec![word.to_owned()];
     }
     let mut pieces = Vec::new();

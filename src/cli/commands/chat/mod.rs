@@ -83,7 +83,10 @@ pub(crate) fn run(args: &ChatArgs, session: &mut Session) -> Outcome {
         json: args.json,
         limit,
     };
-    let prompt = args.prompt.as_deref().map(|prompt| resolve(prompt, &plan.printer)).transpose()?;
+    let prompt = match args.prompt.as_deref() {
+        Some("-") => Some(text::stdin(&plan.printer)?),
+        given => given.map(str::to_owned),
+    };
     match prompt {
         Some(prompt) => {
             let mut answer = Answer::default();
@@ -137,13 +140,6 @@ fn request(args: &ChatArgs) -> ChatRequest {
         stream_options: stream.then_some(StreamOptions { include_usage: true }),
         ..ChatRequest::default()
     }
-}
-
-fn resolve(prompt: &str, printer: &Printer) -> Result<String, Failure> {
-    if prompt == "-" {
-        return text::stdin(printer);
-    }
-    Ok(prompt.to_owned())
 }
 
 /// A plan with a server to ask.
@@ -205,11 +201,6 @@ fn cheapest(models: &[Model]) -> Result<String, Failure> {
 }
 
 impl Conversation<'_> {
-    /// The conversation before the first question.
-    fn opening(&self) -> Vec<ChatMessage> {
-        self.plan.system.iter().map(|text| ChatMessage::new("system", text.as_str())).collect()
-    }
-
     fn request(&self, messages: Vec<ChatMessage>) -> ChatRequest {
         ChatRequest { model: self.model.clone(), messages, ..self.plan.request.clone() }
     }

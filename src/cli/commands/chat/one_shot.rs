@@ -3,12 +3,14 @@
 use super::Conversation;
 use super::ask::{Answer, ask};
 use super::output::document;
+use super::transcript::Transcript;
 use crate::api::chat::ChatMessage;
 use crate::cli::process::exit::{Failure, Kind, Outcome};
 
 /// Asks the prompt and prints the answer.
 pub(super) async fn run(conversation: &Conversation<'_>, prompt: String, answer: &mut Answer) -> Outcome {
-    let mut messages = conversation.opening();
+    let transcript = Transcript { system: conversation.plan.system.clone(), turns: Vec::new() };
+    let mut messages = transcript.messages();
     messages.push(ChatMessage::new("user", prompt));
     let is_json = conversation.plan.json;
     let mut writer = conversation.output.writer(&conversation.shown_model(), is_json);

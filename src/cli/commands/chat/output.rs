@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 
-use indicatif::MultiProgress;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -15,7 +14,7 @@ use crate::cli::process::exit::Failure;
 use crate::cli::target::embedded::SANDBOX_BANNER;
 use crate::cli::terminal::humanize::{dollars, seconds, thousands};
 use crate::cli::terminal::printer::Printer;
-use crate::cli::terminal::progress::{self, Mode};
+use crate::cli::terminal::progress::{Live, Mode};
 use crate::cli::terminal::sanitize;
 use crate::client::Piece;
 
@@ -30,36 +29,17 @@ pub(crate) struct Output<'a> {
     has_announced_sandbox: Cell<bool>,
 }
 
-/// A notice that something is awaited. Dropping it erases the notice.
-pub(crate) struct Waiting(Option<MultiProgress>);
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        if let Some(bars) = &self.0 {
-            progress::erase(bars);
-        }
-    }
-}
-
 impl<'a> Output<'a> {
     pub(crate) fn new(printer: &'a Printer, mode: Mode, has_announced_sandbox: bool) -> Self {
         Self { printer, mode, models: Vec::new(), has_announced_sandbox: Cell::new(has_announced_sandbox) }
     }
 
     /// Shows what (sanitized) is awaited, until the returned value is dropped.
-    pub(crate) fn wait(&self, what: &str) -> Waiting {
-        match self.mode {
-            Mode::None => Waiting(None),
-            Mode::Lines => {
-                self.printer.notice(what);
-                Waiting(None)
-            }
-            Mode::Bars => {
-                let (bars, row) = progress::bars(&self.printer.terminal);
-                progress::set(&row, format!("{what}{}", self.printer.terminal.symbols.cut));
-                Waiting(Some(bars))
-            }
-        }
+    pub(crate) fn wait(&self, what: &str) -> Live<'a> {
+        let live = Live::begin(self.printer, self.mode);
+        live.line(what);
+        live.draw(vec![format!("{what}{}", self.printer.terminal.symbols.cut)]);
+        live
     }
 
     /// A writer for an answer that waits for `model` (sanitized); if `is_mute`, the text is not printed.
@@ -155,7 +135,7 @@ impl<'a> Output<'a> {
 /// Prints one answer. Dropping it ends the line in which an answer broke off.
 pub(crate) struct AnswerWriter<'a> {
     output: &'a Output<'a>,
-    waiting: Option<Waiting>,
+    waiting: Option<Live<'a>>,
     is_mute: bool,
     /// Breaks lines for a terminal.
     wrap: Option<WordWrap>,

@@ -18,14 +18,14 @@ const SLOW_RESPONSE: Duration = Duration::from_millis(20);
 pub(super) async fn examine(
     store: &LimitsStore,
     database: Option<&StorePlace>,
-) -> (Check, Option<ClockReading>) {
+) -> (Vec<Check>, Option<ClockReading>) {
     let LimitsStore::Shared(address) = store else {
         let check = match database {
             Some(StorePlace::Postgres(_)) => Check::note(NAME, "in the server's memory")
                 .hint("if several servers use this database, set `limits_url` to share their limits"),
             _ => Check::ok(NAME, "in the server's memory; day counts are kept in ledger.db"),
         };
-        return (check, None);
+        return (vec![check], None);
     };
     match examine_store(address).await {
         Ok(condition) => {
@@ -38,7 +38,7 @@ pub(super) async fn examine(
                 ours: Clock::system().now(),
                 is_on_this_machine,
             };
-            (judge(&shown, &condition), Some(reference))
+            (vec![judge(&shown, &condition)], Some(reference))
         }
         Err(reason) => {
             let reason = os_error::without_numbers(reason);
@@ -46,7 +46,7 @@ pub(super) async fn examine(
                 .hint("until then, each server applies the same limits on its own")
                 .hint("check `limits_url` in server.toml or MK_LIMITS_URL (redis:// without TLS, rediss:// with \
                     it), that the store runs, and that its user has the rights listed in `mk help clustering`");
-            (check, None)
+            (vec![check], None)
         }
     }
 }

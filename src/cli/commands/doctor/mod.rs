@@ -15,6 +15,7 @@ mod report;
 mod server;
 
 use clap::Args;
+use futures_util::future::OptionFuture;
 use serde_json::json;
 
 use crate::cli::args::globals::Session;
@@ -23,8 +24,8 @@ use crate::cli::process::runtime;
 use crate::cli::target::database::DatabaseArgs;
 use crate::clock::Clock;
 use crate::config::{
-    ClientConfig, NamedProvider, ServerArgs, ServerConfig, StorePlace, load_database, load_limits_store,
-    load_listen, load_providers, load_server, server_path,
+    ClientConfig, NamedProvider, ServerConfig, StorePlace, load_database, load_limits_store, load_listen,
+    load_providers, load_server, server_path,
 };
 use crate::limits::LimitsStore;
 use check::{Check, Status};
@@ -49,7 +50,7 @@ The exit code is 1 if a check failed, else 0.";
 pub(crate) struct DoctorArgs {
     /// Print JSON
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
 
     #[command(flatten)]
     database: DatabaseArgs,
@@ -107,12 +108,7 @@ pub(crate) fn run(args: &DoctorArgs, session: &mut Session) -> Outcome {
 
 /// The immediate findings on the server's configuration, and the plan for the checks that take time.
 fn server_side(args: &DoctorArgs, session: &Session, mut client: Option<ClientConfig>) -> (Vec<Check>, Plan) {
-    let server_args = ServerArgs {
-        config: args.database.config.clone(),
-        data_dir: args.database.data_dir.clone(),
-        ..ServerArgs::default()
-    };
-    // A directory given by flag is examined whatever is wrong with a file.
+    let server_args = args.database.server_args();
     let named = args.database.data_dir.clone();
     let database =
         named.map_or_else(|| load_database(&server_args, &session.env), |dir| Ok(StorePlace::Directory(dir)));
@@ -182,30 +178,13 @@ async fn run_slow_checks(plan: Plan) -> Result<Vec<Check>, Failure> {
             vec![Check::failed(database::NAME, format!("the check did not finish: {cause}"))]
         })
     };
-    let server = async {
-        match &plan.client {
-            Some(config) => Some(server::ask(config, plan.owns_keys).await),
-            None => None,
-        }
-    };
-    let limits = async {
-        match &plan.limits_store {
-            Some(store) => Some(limits::examine(store, database_place.as_ref()).await),
-            None => None,
-        }
-    };
+    let server = OptionFuture::from(plan.client.as_ref().map(|config| server::ask(config, plan.owns_keys)));
+    let limits = plan.limits_store.as_ref().map(|store| limits::examine(store, database_place.as_ref()));
+    let limits = OptionFuture::from(limits);
     let (mut checks, limits, answers, server) =
         tokio::join!(database, limits, providers::ask(plan.providers, &plan.models), server);
     let mut references = Vec::new();
-    if let Some((found, reference)) = limits {
-        checks.push(found);
-        references.extend(reference);
-    }
-    for (found, reference) in answers {
-        checks.extend(found);
-        references.extend(reference);
-    }
-    if let Some((found, reference)) = server {
+    for (found, reference) in limits.into_iter().chain(answers).chain(server) {
         checks.extend(found);
         references.extend(reference);
     }

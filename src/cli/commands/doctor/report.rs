@@ -5,8 +5,9 @@ use crate::cli::process::exit::Failure;
 use crate::cli::terminal::humanize::counted;
 use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::sanitize;
+use crate::cli::terminal::tabular;
 use crate::cli::terminal::term::{Style, Terminal};
-use crate::cli::terminal::wrap::{cells, wrap};
+use crate::cli::terminal::wrap::{cells, hanging, wrap};
 
 /// The width of the longest word, and a space.
 const WORD_WIDTH: usize = 8;
@@ -17,8 +18,8 @@ pub(super) fn print(printer: &Printer, check: &Check) -> Result<(), Failure> {
         return lines(&printer.terminal, check).iter().try_for_each(|line| printer.line(line));
     }
     let hints = check.hints.join("; ");
-    let fields = [check.state.as_str(), &check.name, &check.message, &hints].map(sanitize::line);
-    printer.line(fields.join("\t").trim_end())
+    let fields = [check.state.as_str(), &check.name, &check.message, &hints];
+    printer.line(tabular::tab_separated(&fields).trim_end())
 }
 
 /// Prints how many findings there are of each kind, for people.
@@ -54,10 +55,7 @@ fn lines(terminal: &Terminal, check: &Check) -> Vec<String> {
     };
     let mut lines = text(&format!("{}: {}", check.name, check.message));
     lines.extend(check.hints.iter().flat_map(|hint| text(&format!("hint: {hint}"))));
-    let word = check.state.as_str();
-    let prefix =
-        |at: usize| if at == 0 { format!("{painted} {word:<WORD_WIDTH$}") } else { " ".repeat(indent) };
-    lines.iter().enumerate().map(|(at, line)| format!("{}{line}", prefix(at))).collect()
+    hanging(&format!("{painted} {:<WORD_WIDTH$}", check.state.as_str()), indent, &lines)
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub(super) async fn ask(config: &ClientConfig, owns_keys: bool) -> (Vec<Check>, 
         }
     };
     let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
-    let about = time::timeout(limit, client.about()).await.unwrap_or(Err(client::Error::Timeout));
+    let about = remote::within(limit, client.about()).await;
     match about {
         Ok(about) => {
             let ours = Clock::system().now();

@@ -96,6 +96,9 @@ impl Answers {
 
     fn read(&mut self, header: &Header) -> Result<(), Failure> {
         let own = line(header)?;
+        let path = self.path.display().to_string();
+        let no_answer =
+            |number: u32| Failure::usage(format!("--resume: line {number} of {path} is not an answer"));
         let mut reader = BufReader::new(self.file.try_clone().map_err(|cause| self.failed(cause))?);
         let mut end: u64 = 0;
         for number in 1.. {
@@ -104,10 +107,7 @@ impl Answers {
             let length = capped.read_until(b'\n', &mut bytes).map_err(|cause| self.failed(cause))?;
             let is_whole = bytes.last() == Some(&b'\n');
             if !is_whole && capped.limit() == 0 {
-                let message = format!("--resume: line {number} of {} is not an answer", self.path.display());
-                return Err(
-                    Failure::usage(message).hint("name a file that does not exist yet; it will be created")
-                );
+                return Err(no_answer(number).hint("name a file that does not exist yet; it will be created"));
             }
             if number == 1 && (length == 0 || !is_whole && own.starts_with(&bytes)) {
                 self.file.set_len(0).map_err(|cause| self.failed(cause))?;
@@ -121,11 +121,7 @@ impl Answers {
             } else if is_whole {
                 let answer: Answer<Box<VerifyResponse>, Opened> =
                     serde_json::from_slice(&bytes).map_err(|cause| {
-                        let message =
-                            format!("--resume: line {number} of {} is not an answer", self.path.display());
-                        Failure::usage(message)
-                            .caused_by(cause)
-                            .hint("name another file, or delete that line")
+                        no_answer(number).caused_by(cause).hint("name another file, or delete that line")
                     })?;
                 match answer {
                     Answer::Verified { statement, run, elapsed_ms, models, mut result } => {

@@ -110,7 +110,7 @@ pub(crate) struct EvalArgs {
     pub(super) how: How,
 
     #[command(flatten)]
-    pub(super) asked: Asked,
+    pub(super) gates: Gates,
 
     /// Print JSON
     #[arg(long, help_heading = "Output")]
@@ -121,16 +121,6 @@ pub(crate) struct EvalArgs {
     pub(super) report: Vec<ReportFile>,
 }
 
-impl EvalArgs {
-    /// Whether standard output must hold exactly one JSON document.
-    pub(crate) const fn wants_json(&self) -> bool {
-        match &self.command {
-            Some(Command::Compare(args)) => args.json,
-            None => self.json,
-        }
-    }
-}
-
 /// What else there is to do with evaluations.
 #[derive(Subcommand, Debug)]
 pub(super) enum Command {
@@ -139,10 +129,10 @@ pub(super) enum Command {
     Compare(CompareArgs),
 }
 
-/// What is asked of the figures.
-#[derive(Args, Debug)]
+/// What is asked of the figures; limits in percent.
+#[derive(Args, Clone, Copy, Debug, Default)]
 #[command(next_help_heading = "Gates")]
-pub(super) struct Asked {
+pub(super) struct Gates {
     /// Fail unless at least this percentage is proved right: by the lower end of the interval
     #[arg(long, value_name = "PERCENT", value_parser = percent, allow_negative_numbers = true)]
     pub(super) min_accuracy: Option<f64>,

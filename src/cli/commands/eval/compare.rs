@@ -9,15 +9,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::label::Label;
-use super::reports::text::{Text, probability, shown};
+use super::reports::text::{Text, id_text, probability, shown, two_lines};
 use super::score::{Matrix, Pairs};
 use crate::cli::args::globals::Session;
 use crate::cli::process::exit::{Failure, Outcome};
 use crate::cli::terminal::humanize::{counted, dollars, thousands};
 use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::sanitize;
+use crate::cli::terminal::tabular;
 use crate::cli::terminal::term::Style;
-use crate::cli::terminal::wrap::cut;
 
 /// Examples of `mk eval compare`, first in its help.
 pub(super) const EXAMPLES: &str = "\
@@ -48,7 +48,7 @@ pub(crate) struct CompareArgs {
 
     /// Print JSON
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
 }
 
 /// An evaluation, as far as it is compared.
@@ -340,22 +340,11 @@ fn changed_lines(printer: &Printer, entry: &Entry, said: Label, other: Label) ->
         _ => ("OTHER", Style::Open, symbols.open),
     };
     if !terminal.out.is_terminal {
-        let id = match &entry.id {
-            Value::Null => "-".to_owned(),
-            Value::String(id) => id.clone(),
-            id => id.to_string(),
-        };
+        let id = id_text(&entry.id);
         let fields = [word, entry.expected.as_word(), said.as_word(), other.as_word(), &id, &entry.fact];
-        return vec![fields.map(|field| sanitize::line(field).into_owned()).join("\t")];
+        return vec![tabular::tab_separated(&fields)];
     }
-    let fits = |text: &str| {
-        let text = symbols.adapt(sanitize::line(text).into_owned().into());
-        cut(&text, terminal.width.saturating_sub(4), symbols.cut)
-    };
     let line = entry.line.map(|line| format!("line {line}: ")).unwrap_or_default();
-    let headline = fits(&format!("{line}A said {said}, B {other}, is {}", entry.expected));
-    vec![
-        format!("{}  {headline}", terminal.out.paint.apply(style, symbol)),
-        format!("   {}", fits(&entry.fact)),
-    ]
+    let headline = format!("{line}A said {said}, B {other}, is {}", entry.expected);
+    two_lines(terminal, (style, symbol), &headline, &entry.fact).into()
 }

@@ -11,7 +11,7 @@ use super::dataset::Item;
 use super::open::{Opened, Opening};
 use super::report::Report;
 use crate::api::verify::{Event, VerifyRequest, VerifyResponse};
-use crate::cli::commands::verify::output::batch_display::BatchDisplay;
+use crate::cli::commands::verify::output::batch_display::{BatchDisplay, VERIFYING};
 use crate::cli::commands::verify::run::observe::Update;
 use crate::cli::commands::verify::run::rate_limit::RateLimitWait;
 use crate::cli::commands::verify::run::refusal::MAX_UNREACHED;
@@ -63,7 +63,7 @@ pub(super) async fn run<'a>(
         None
     };
     let all = report.tasks();
-    let display = BatchDisplay::begin(&plan.printer, plan.progress, Some(all), backend.is_sandbox);
+    let display = BatchDisplay::begin(VERIFYING, &plan.printer, plan.progress, Some(all), backend.is_sandbox);
     let evaluation = Evaluation {
         plan,
         backend: &backend,
@@ -81,7 +81,7 @@ pub(super) async fn run<'a>(
     while let Some(done) = running.next().await {
         report.take(done?, &evaluation.display)?;
     }
-    evaluation.display.borrow_mut().end();
+    evaluation.display.borrow().live.end();
     Ok(())
 }
 
@@ -124,7 +124,7 @@ impl Evaluation<'_> {
             return Ok(());
         }
         let context = item.context.as_deref().or(self.plan.verifier.request.context.as_deref());
-        let announce = |text: &str| self.display.borrow().notice(text);
+        let announce = |text: &str| self.display.borrow().live.notice(text);
         let (opened, failure) = opening.ask(result, context, known, &announce).await;
         let has_answers = opened.answers.iter().any(|one| one.answer.is_some());
         if let Some(answers) = self.answers.borrow_mut().as_mut().filter(|_| has_answers) {
@@ -160,7 +160,7 @@ impl Evaluation<'_> {
             context: item.context.clone().or_else(|| general.context.clone()),
             ..general.clone()
         };
-        let announce = |text: &str| self.display.borrow().notice(text);
+        let announce = |text: &str| self.display.borrow().live.notice(text);
         let mut is_other_panel = false;
         let mut observe = |update: Update<'_>| {
             self.display.borrow_mut().observe(&update);

@@ -5,21 +5,11 @@
 
 use serde_json::{Value, json};
 
+use super::args::Gates;
 use super::reports::text::shown;
 use super::score::{Matrix, Rate};
 use crate::cli::process::exit::{Failure, Kind};
 use crate::cli::terminal::humanize::{counted, thousands};
-
-/// The thresholds, in percent.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Gates {
-    /// The least accuracy.
-    pub(super) min_accuracy: Option<f64>,
-    /// The largest share of false statements that may pass as true.
-    pub(super) max_false_pass: Option<f64>,
-    /// Whether shares themselves count, and not the ends of their intervals.
-    pub(super) by_point: bool,
-}
 
 /// How a share stands to its threshold.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +30,7 @@ enum Gate {
 impl Gates {
     /// Holds the figures against the thresholds.
     pub(super) fn judge(&self, matrix: &Matrix) -> Vec<Judged> {
-        let by_point = self.by_point;
+        let by_point = self.point;
         let accuracy = self.min_accuracy.map(|limit| {
             let rate = matrix.right();
             let is_met = if by_point { rate.reaches(limit) } else { rate.total > 0 && rate.lower() >= limit };
@@ -131,14 +121,14 @@ mod tests {
 
     #[test]
     fn a_gate_is_held_against_the_end_of_the_interval() {
-        let gates = Gates { min_accuracy: Some(90.0), max_false_pass: Some(5.0), by_point: false };
+        let gates = Gates { min_accuracy: Some(90.0), max_false_pass: Some(5.0), ..Gates::default() };
         let few = judged(gates, 0, 0, 20);
         assert!(few.iter().all(|(is_met, _)| !is_met), "{few:?}");
         let hint = &few[1].1.as_ref().unwrap().hints[0];
         assert!(hint.contains("73 FALSE statements are needed") && hint.contains("there are 20"), "{hint}");
         let enough = judged(gates, 0, 0, 73);
         assert!(enough.iter().all(|(is_met, failure)| *is_met && failure.is_none()), "{enough:?}");
-        let by_point = judged(Gates { by_point: true, ..gates }, 0, 0, 20);
+        let by_point = judged(Gates { point: true, ..gates }, 0, 0, 20);
         assert!(by_point.iter().all(|(is_met, _)| *is_met), "{by_point:?}");
     }
 
@@ -151,8 +141,9 @@ mod tests {
 
     #[test]
     fn without_statements_no_gate_is_met() {
-        for by_point in [true, false] {
-            let gates = Gates { min_accuracy: Some(0.0), max_false_pass: Some(100.0), by_point };
+        for point in [true, false] {
+            let gates =
+                Gates { min_accuracy: Some(0.0), max_false_pass: Some(100.0), point, ..Gates::default() };
             let none = judged(gates, 0, 0, 0);
             assert!(none.iter().all(|(is_met, _)| !is_met), "{none:?}");
         }

@@ -36,10 +36,9 @@ use crate::cli::target::backend;
 use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::progress::Mode;
 use answers::Answers;
-use args::Command;
+use args::{Command, Gates};
 pub(crate) use args::{EXAMPLES, EvalArgs, NOTES};
 use dataset::{Dataset, Selection};
-use gates::Gates;
 use report::Report;
 use reports::ReportFile;
 use settings::Settings;
@@ -59,7 +58,6 @@ struct Plan {
     /// Whether answers are kept in a file.
     is_kept: bool,
     gates: Gates,
-    target_precision: Option<f64>,
     settings: Settings,
     reports: Vec<ReportFile>,
 }
@@ -75,8 +73,8 @@ pub(crate) fn run(args: &EvalArgs, session: &mut Session) -> Outcome {
 fn evaluate(args: &EvalArgs, session: &mut Session) -> Outcome {
     let config = session.client_config(args.how.subject.timeout.as_deref(), None)?;
     let verifier = Verifier::new(&args.how, false, &config)?;
-    let asked = &args.asked;
-    if asked.point && asked.min_accuracy.is_none() && asked.max_false_pass.is_none() {
+    let gates = &args.gates;
+    if gates.point && gates.min_accuracy.is_none() && gates.max_false_pass.is_none() {
         return Err(Failure::usage("--point needs a limit, and none is given")
             .hint("add --min-accuracy or --max-false-pass"));
     }
@@ -90,12 +88,7 @@ fn evaluate(args: &EvalArgs, session: &mut Session) -> Outcome {
         repeat: args.repeat,
         open: args.open,
         is_kept: args.resume.is_some(),
-        gates: Gates {
-            min_accuracy: asked.min_accuracy,
-            max_false_pass: asked.max_false_pass,
-            by_point: asked.point,
-        },
-        target_precision: asked.target_precision,
+        gates: args.gates,
         reports: args.report.clone(),
         printer: session.printer.clone(),
     };

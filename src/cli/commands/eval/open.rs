@@ -14,7 +14,6 @@ use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt};
 use serde::{Deserialize, Serialize};
-use tokio::time;
 
 use crate::api::chat::{ChatMessage, ChatRequest};
 use crate::api::models::Model;
@@ -24,7 +23,7 @@ use crate::cli::commands::verify::run::refusal::Refusal;
 use crate::cli::process::exit::{Failure, Kind};
 use crate::cli::target::backend::Backend;
 use crate::cli::target::remote;
-use crate::client::{self, Client, Piece};
+use crate::client::{Client, Piece};
 use crate::verify::prompts::open::{self, Prompt, Reading};
 
 /// How many questions of a statement are asked at a time.
@@ -126,10 +125,8 @@ impl<'a> Opening<'a> {
         let client = backend.inference.as_ref().ok_or_else(|| {
             Failure::new(Kind::Unauthorized, format!("--open needs an inference key for {server}"))
         })?;
-        let listed = time::timeout(CHECK_TIMEOUT, client.models()).await;
-        let models = listed
-            .unwrap_or(Err(client::Error::Timeout))
-            .map_err(|cause| named(remote::inference_failure(server, cause)))?;
+        let listed = remote::within(CHECK_TIMEOUT, client.models()).await;
+        let models = listed.map_err(|cause| named(remote::inference_failure(server, cause)))?;
         let rate_limit_wait = RateLimitWait::new(max_wait);
         Ok(Self { client, server, models, rate_limit_wait, refusal: Refusal::default(), limit })
     }
@@ -269,8 +266,7 @@ impl<'a> Opening<'a> {
         let mut waited = TimeWaited::default();
         loop {
             self.rate_limit_wait.pause().await;
-            let answered = time::timeout(self.limit, self.client.chat(request)).await;
-            match answered.unwrap_or(Err(client::Error::Timeout)) {
+            match remote::within(self.limit, self.client.chat(request)).await {
                 Ok(piece) => return Ok(self.booked(piece, &request.model)),
                 Err(cause) => {
                     let failure = remote::inference_failure(self.server, cause);

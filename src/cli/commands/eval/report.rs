@@ -13,7 +13,7 @@ use super::figures::{Figures, PanelModel};
 use super::gates::Judged;
 use super::label::Label;
 use super::reports::document::{self, fields};
-use super::reports::text::{Text, shown};
+use super::reports::text::{Text, id_text, shown, two_lines};
 use super::score::{Rate, Score, said};
 use super::target::PrecisionTarget;
 use crate::api::verify::VerifyResponse;
@@ -23,12 +23,8 @@ use crate::cli::commands::verify::output::json::milliseconds;
 use crate::cli::commands::verify::verdict;
 use crate::cli::process::exit::{Failure, Kind};
 use crate::cli::terminal::humanize::{counted, dollars, seconds, thousands, time_left};
-use crate::cli::terminal::sanitize;
+use crate::cli::terminal::tabular;
 use crate::cli::terminal::term::Style;
-use crate::cli::terminal::wrap::cut;
-
-/// The indent of the text below a headline.
-const INDENT: &str = "   ";
 
 /// Prints statements in the order in which they are asked, and sums them up.
 pub(super) struct Report<'a> {
@@ -165,13 +161,9 @@ impl<'a> Report<'a> {
         {
             self.failure = Some((item.at.name(), failure));
         }
-        let print = || lines.iter().try_for_each(|line| printer.line(line));
         match display {
-            Some(display) => {
-                display.borrow_mut().make_way();
-                display.borrow().suspended(print)
-            }
-            None => print(),
+            Some(display) => display.borrow().live.print(&lines),
+            None => lines.iter().try_for_each(|line| printer.line(line)),
         }
     }
 
@@ -195,15 +187,8 @@ impl<'a> Report<'a> {
             }
             Err(failure) => (Style::Open, symbols.skipped, format!("not verified: {}", failure.message)),
         };
-        let fits = |text: &str| {
-            let text = symbols.adapt(sanitize::line(text).into_owned().into());
-            cut(&text, terminal.width.saturating_sub(INDENT.len() + 1), symbols.cut)
-        };
-        let headline = fits(&format!("{}: {what}", item.at.name()));
-        vec![
-            format!("{}  {headline}", terminal.out.paint.apply(style, symbol)),
-            format!("{INDENT}{}", fits(&item.fact)),
-        ]
+        let headline = format!("{}: {what}", item.at.name());
+        two_lines(terminal, (style, symbol), &headline, &item.fact).into()
     }
 
     /// Prints the figures. The exit code tells that a gate was missed, or else the worst of the failures. Where nothing
@@ -283,7 +268,8 @@ impl<'a> Report<'a> {
         }
         if self.score.verified() > 0 {
             let figures = Figures::of(&self.score);
-            let target = self.plan.target_precision.map(|percent| PrecisionTarget::new(&figures, percent));
+            let target =
+                self.plan.gates.target_precision.map(|percent| PrecisionTarget::new(&figures, percent));
             text.figures(&self.score.matrix, &figures, target.as_ref());
             text.labelled("From run to run", &self.flips(&figures));
         }
@@ -342,8 +328,11 @@ impl<'a> Report<'a> {
         let score = &self.score;
         let judged = self.plan.gates.judge(&score.matrix);
         let figures = Figures::of(score);
-        let target =
-            self.plan.target_precision.map(|percent| PrecisionTarget::new(&figures, percent).document());
+        let target = self
+            .plan
+            .gates
+            .target_precision
+            .map(|percent| PrecisionTarget::new(&figures, percent).document());
         let mut document = fields(json!({
             "schema": "mk.eval/1",
             "exit": self.worst,
@@ -395,13 +384,9 @@ fn plain(Task { item, run, .. }: Task<'_>, outcome: &Outcome) -> String {
         Ok((result, _)) => ("WRONG", said(result).as_word()),
         Err(failure) => ("ERROR", failure.kind.as_str()),
     };
-    let id = match &item.id {
-        Some(Value::String(id)) => id.clone(),
-        Some(id) => id.to_string(),
-        None => "-".to_owned(),
-    };
+    let id = id_text(item.id.as_ref().unwrap_or(&Value::Null));
     let fields = [&item.at.label(), verdict, item.expected.as_word(), second, &id, &item.fact];
-    fields.map(|field| sanitize::line(field).into_owned()).join("\t")
+    tabular::tab_separated(&fields)
 }
 
 /// The entry for a statement in `--json`.

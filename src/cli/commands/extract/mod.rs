@@ -28,34 +28,13 @@ use super::verify::run::observe::Update;
 use super::verify::run::rate_limit::RateLimitWait;
 use super::verify::run::refusal::Refusal;
 use super::verify::run::verifier::Verifier;
-use super::verify::{self, BATCH_MAX_WAIT};
+use super::verify::{self, BATCH_MAX_WAIT, Format, Plan};
 use crate::api::verify::ExtractResponse;
 use crate::cli::args::globals::Session;
 use crate::cli::process::exit::{Failure, Outcome};
 use crate::cli::process::runtime;
 use crate::cli::target::backend::{self, Backend, Chosen};
-use crate::cli::terminal::printer::Printer;
-use crate::cli::terminal::progress::Mode;
 use report::Report;
-
-/// The format of results on standard output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
-    List,
-    Plain,
-    Json,
-    JsonLines,
-}
-
-/// Everything that is decided before anything is sent.
-struct Plan {
-    printer: Printer,
-    format: Format,
-    progress: Mode,
-    verifier: Verifier,
-    jobs: usize,
-    max_wait: Option<Duration>,
-}
 
 /// A statement to extract from; one of several has a source, and so has a file.
 type Statement = (Option<Source>, Result<String, Failure>);
@@ -78,22 +57,14 @@ struct StatementOutcome {
 pub(crate) fn run(args: &ExtractArgs, session: &mut Session) -> Outcome {
     source::check_given(&args.input, "extract", &session.printer)?;
     let config = session.client_config(args.subject.timeout.as_deref(), None)?;
-    let printer = session.printer.clone();
     let format = match (args.json, args.jsonl) {
         (true, _) => Format::Json,
         (_, true) => Format::JsonLines,
-        _ if printer.terminal.out.is_terminal => Format::List,
+        _ if session.printer.terminal.out.is_terminal => Format::List,
         _ => Format::Plain,
     };
-    let shares_terminal = format == Format::JsonLines && printer.terminal.out.is_terminal;
-    let plan = Plan {
-        format,
-        progress: if shares_terminal { Mode::None } else { session.progress(&config) },
-        verifier: Verifier::of_extractions(&args.subject, &config)?.with_markup(args.input.format),
-        jobs: verify::jobs(args.input.jobs, &config),
-        max_wait: args.input.max_wait,
-        printer,
-    };
+    let verifier = Verifier::of_extractions(&args.subject, &config)?;
+    let plan = Plan::new(format, verifier, &args.input, &config, session);
     let (chosen, input) = backend::choose_and_read(
         || backend::choose(args.backend, &config, session, verify::need("mk extract --sandbox \"…\"")),
         source::reads_stdin(&args.input),
@@ -127,7 +98,8 @@ async fn execute(plan: &Plan, chosen: Chosen, input: Input, entries: &mut Vec<Va
             stream::poll_fn(move |context| lines.poll_recv(context)).map(named).boxed()
         }
     };
-    let display = BatchDisplay::of_extractions(&plan.printer, plan.progress, all, backend.is_sandbox);
+    let display =
+        BatchDisplay::begin("Extracting claims", &plan.printer, plan.progress, all, backend.is_sandbox);
     let default_wait = if is_one { Duration::ZERO } else { BATCH_MAX_WAIT };
     let extraction = Extraction {
         plan,
@@ -167,7 +139,7 @@ impl Extraction<'_> {
     }
 
     async fn extract(&self, source: Option<&Source>, fact: String) -> Result<Finished, Failure> {
-        let announce = |text: &str| self.display.borrow().notice(text);
+        let announce = |text: &str| self.display.borrow().live.notice(text);
         let mut observe = |update: Update<'_>| {
             self.display.borrow_mut().observe(&update);
             Ok(())

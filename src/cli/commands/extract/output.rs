@@ -13,7 +13,6 @@ use crate::cli::commands::verify::output::json::{self as documents, Document};
 use crate::cli::commands::verify::output::page::Page;
 use crate::cli::commands::verify::output::plain as lines;
 use crate::cli::commands::verify::output::summary::{self, Part, Spent};
-use crate::cli::process::exit::Failure;
 use crate::cli::terminal::humanize::{counted, thousands};
 use crate::cli::terminal::sanitize;
 
@@ -90,10 +89,7 @@ pub(super) fn list(page: &Page<'_>, finished: &Finished) -> Vec<String> {
 fn claim(page: &Page<'_>, number: usize, digits: usize, claim: &ExtractedClaim) -> Vec<String> {
     let indent = digits + 2;
     let details = &claim.details;
-    let mut lines = page.paragraph(indent, 0, &sanitize::line(&claim.claim));
-    if let Some(first) = lines.first_mut() {
-        *first = format!("{number:>digits$}  {}", first.trim_start());
-    }
+    let mut lines = page.hanging(&format!("{number:>digits$}  "), indent, &sanitize::line(&claim.claim));
     if details.quote.trim() != claim.claim {
         lines.extend(page.paragraph(indent, 2, &format!("from: {}", sanitize::line(&details.quote))));
     }
@@ -134,11 +130,7 @@ pub(super) fn entry(source: Option<&Source>, finished: &Finished, exit: u8) -> V
 
 /// The document for several statements, with totals unless it broke off.
 pub(super) fn batch(entries: &[Value], totals: Option<&Totals>, exit: u8) -> Value {
-    let mut document = json!({ "schema": BATCH_SCHEMA, "exit": exit, "statements": entries });
-    if let Some(totals) = totals {
-        document["totals"] = json!(totals);
-    }
-    document
+    documents::several(BATCH_SCHEMA, entries, totals, exit)
 }
 
 /// A line for each claim of a statement, and one for all the rest.
@@ -168,11 +160,6 @@ pub(super) fn total_line(extracted: usize, failed: usize, totals: &Totals, exit:
         "schema": BATCH_SCHEMA, "type": "total", "exit": exit, "extracted": extracted, "failed": failed,
         "totals": totals,
     })
-}
-
-/// One of several statements with which nothing could be done.
-pub(super) fn failed(source: &Source, failure: &Failure) -> Value {
-    documents::failed(source, failure)
 }
 
 #[cfg(test)]

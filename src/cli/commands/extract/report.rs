@@ -6,14 +6,14 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::output::{self, Totals};
-use super::{Finished, Format, Plan, StatementOutcome};
+use super::{Finished, StatementOutcome};
 use crate::cli::commands::verify::gate::Gate;
 use crate::cli::commands::verify::input::source::Source;
 use crate::cli::commands::verify::output::batch_display::BatchDisplay;
 use crate::cli::commands::verify::output::page::Page;
-use crate::cli::commands::verify::output::plain;
 use crate::cli::commands::verify::output::summary::{Part, on_one_line};
-use crate::cli::commands::verify::verdict;
+use crate::cli::commands::verify::output::{json, plain};
+use crate::cli::commands::verify::{Format, Plan, verdict};
 use crate::cli::process::exit::{Failure, Kind, Outcome};
 use crate::cli::process::runtime;
 use crate::cli::terminal::humanize::counted;
@@ -86,7 +86,7 @@ impl<'a, 'p> Report<'a, 'p> {
                 .iter()
                 .try_for_each(|line| self.plan.printer.json_line(line))?,
             Format::Plain => self.print(&output::plain(shown, found))?,
-            Format::List => {
+            Format::List | Format::Table => {
                 let terminal = self.plan.printer.terminal.now();
                 let page = Page { terminal: &terminal, explain: false, places: Some(&finished.places) };
                 let mut lines: Vec<String> =
@@ -106,14 +106,14 @@ impl<'a, 'p> Report<'a, 'p> {
         self.count(failure.kind.code());
         match self.plan.format {
             Format::Json => {
-                self.entries.push(output::failed(source, failure));
+                self.entries.push(json::failed(source, failure));
                 Ok(())
             }
-            Format::JsonLines => self.plan.printer.json_line(&output::failed(source, failure)),
+            Format::JsonLines => self.plan.printer.json_line(&json::failed(source, failure)),
             Format::Plain => {
                 self.print(&[plain::failed(Some(&source.label()), failure.kind.as_str(), &failure.message)])
             }
-            Format::List => {
+            Format::List | Format::Table => {
                 let terminal = self.plan.printer.terminal.now();
                 let page = Page { terminal: &terminal, explain: false, places: None };
                 self.print(&[page.heading(source, text), page.failed("failed", failure), String::new()])
@@ -130,9 +130,7 @@ impl<'a, 'p> Report<'a, 'p> {
 
     /// Prints results, with the live line out of the way.
     fn print(&self, lines: &[String]) -> Result<(), Failure> {
-        let printer = &self.plan.printer;
-        self.display.borrow_mut().make_way();
-        self.display.borrow().suspended(|| lines.iter().try_for_each(|line| printer.line(line)))
+        self.display.borrow().live.print(lines)
     }
 
     /// The sums so far.
@@ -151,12 +149,12 @@ impl<'a, 'p> Report<'a, 'p> {
     pub(super) fn finish(mut self) -> Outcome {
         self.has_ended = true;
         let (plan, printer) = (self.plan, &self.plan.printer);
-        self.display.borrow_mut().end();
+        self.display.borrow().live.end();
         if self.extracted + self.failed == 0 {
             return Err(Failure::usage("the input has no statements"));
         }
         let parts = self.parts();
-        let is_for_people = plan.format == Format::List;
+        let is_for_people = plan.format.is_for_people();
         match plan.format {
             Format::Json if self.is_one => {
                 self.entries.iter().try_for_each(|document| printer.document(document))?;
@@ -168,7 +166,7 @@ impl<'a, 'p> Report<'a, 'p> {
                 let line = output::total_line(self.extracted, self.failed, &self.totals, self.worst);
                 printer.json_line(&line)?;
             }
-            Format::List => {
+            Format::List | Format::Table => {
                 let terminal = printer.terminal.now();
                 let page = Page { terminal: &terminal, explain: false, places: None };
                 page.fill(0, parts.clone()).iter().try_for_each(|line| printer.line(line))?;
@@ -192,7 +190,7 @@ impl Drop for Report<'_, '_> {
         // What was found before a stop signal has been paid for.
         let is_stopped = runtime::received_stop_signal().is_some();
         if is_stopped && !self.has_ended && self.extracted > 0 && !std::thread::panicking() {
-            self.display.borrow_mut().end();
+            self.display.borrow().live.end();
             let printer = &self.plan.printer;
             printer.notice(&on_one_line(&printer.terminal, self.parts()));
         }

@@ -23,7 +23,7 @@ pub(super) struct CheckArgs {
     source: Option<String>,
 
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
 }
 
 pub(super) fn run(args: &CheckArgs, session: &mut Session) -> Result<(), Failure> {
@@ -41,7 +41,7 @@ pub(super) fn run(args: &CheckArgs, session: &mut Session) -> Result<(), Failure
     }
     // This command does not create a database.
     let admin = Admin::open_existing(&args.common.database, session)?;
-    let known = admin.as_ref().map(|admin| admin.key_by_secret(&key)).transpose()?.flatten();
+    let known = admin.as_ref().map(|admin| admin.records().key_by_secret(&key)).transpose()?.flatten();
     let elsewhere = admin.as_ref().map(Admin::location_suffix).filter(|place| !place.is_empty());
     let unknown =
         elsewhere.map_or_else(|| "not in this machine's database".to_owned(), |on| format!("not known{on}"));

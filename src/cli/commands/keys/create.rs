@@ -3,16 +3,15 @@
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use super::{Common, describe, key_document};
 use crate::api::Service;
 use crate::api::cache_time::CacheTime;
 use crate::api::console::{App, CreatedKey, Key, KeySettings, KeyState, OwnEndUserLimits};
 use crate::api::guard::Guard;
+use crate::cli::args::choice::one_of;
 use crate::cli::args::globals::Session;
 use crate::cli::args::number::{dollars, within};
-use crate::cli::args::service::one_of;
 use crate::cli::process::exit::{Failure, Kind};
 use crate::cli::target::admin::Admin;
 use crate::cli::target::setup_link;
@@ -27,7 +26,7 @@ const MAX_GRACE: Duration = Duration::from_hours(366 * 24);
 #[derive(Args, Debug)]
 pub(super) struct CreateArgs {
     /// Service that the key is for: verify, inference or console
-    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL), hide_possible_values = true)]
+    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL, Service::as_str), hide_possible_values = true)]
     service: Service,
 
     /// App that the key belongs to, by name or id [default: `default`, else the oldest]
@@ -68,7 +67,7 @@ pub(super) struct CreateArgs {
     cache: Option<CacheTime>,
 
     /// Verify its answers: flag (adds verdicts) or block (withholds answers with a false claim) [default: as set for the server]
-    #[arg(long, value_name = "HOW", value_parser = guard(), hide_possible_values = true)]
+    #[arg(long, value_name = "HOW", value_parser = one_of(Guard::ALL, Guard::as_str), hide_possible_values = true)]
     verify: Option<Guard>,
 
     /// Limits for each end user, with commas between: `per_minute=N`, `per_day=N`, `budget_usd_per_day=N`,
@@ -77,7 +76,7 @@ pub(super) struct CreateArgs {
     end_users: Option<OwnEndUserLimits>,
 
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
 }
 
 /// The arguments of `mk keys rotate`.
@@ -91,7 +90,7 @@ pub(super) struct RotateArgs {
     grace: Duration,
 
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
 }
 
 pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Failure> {
@@ -115,11 +114,11 @@ pub(super) fn create(args: &CreateArgs, session: &mut Session) -> Result<(), Fai
         Some(app) => admin.app(app).map_err(with_app_hints),
         None => admin.default_app(),
     };
-    let rehearse = |admin: &Admin| admin.create_key(&app_of(admin)?, &new).map(drop);
+    let rehearse = |admin: &Admin| admin.records().create_key(&app_of(admin)?, &new).map(drop);
     let admin = Admin::open_or_create(&args.common.database, session, rehearse)?;
     let app = app_of(&admin)?;
     let namesake = args.name.as_ref().and_then(|name| namesake(&admin, &app, name));
-    let made = admin.create_key(&app, &new)?;
+    let made = admin.records().create_key(&app, &new)?;
     if let Some(dir) = admin.directory().filter(|_| args.service == Service::Console) {
         setup_link::remove_void(dir);
     }
@@ -153,7 +152,7 @@ pub(super) fn warn_of_namesake(session: &Session, other: &Key, key: &Key) {
 pub(super) fn rotate(args: &RotateArgs, session: &mut Session) -> Result<(), Failure> {
     let admin = Admin::open(&args.common.database, session)?;
     let old = admin.find_key(&args.key, &session.printer)?;
-    let made = admin.rotate_key(&old, args.grace)?;
+    let made = admin.records().rotate_key(&old, args.grace)?;
     let was = describe(&old);
     let end = if args.grace.is_zero() {
         "has ended".to_owned()
@@ -185,7 +184,7 @@ const fn where_shown(session: &Session) -> &'static str {
 fn hand_over(session: &Session, admin: &Admin, made: CreatedKey, is_json: bool) -> Result<(), Failure> {
     let record = made.record.clone();
     print(session, made, is_json).inspect_err(|_| {
-        let outcome = match admin.revoke_key(&record) {
+        let outcome = match admin.records().revoke_key(&record) {
             Ok(_) => "is revoked",
             Err(_) => "could not be revoked; revoke it yourself",
         };
@@ -217,13 +216,6 @@ pub(super) fn cache_time(text: &str) -> Result<CacheTime, String> {
 /// Parses `--end-users`.
 pub(super) fn end_users(text: &str) -> Result<OwnEndUserLimits, String> {
     OwnEndUserLimits::parse(text).ok_or_else(|| format!("it must be {}", OwnEndUserLimits::FORM))
-}
-
-/// Parses `--verify`.
-pub(super) fn guard() -> impl TypedValueParser<Value = Guard> {
-    // The parser lets no other name pass.
-    PossibleValuesParser::new(Guard::ALL.map(Guard::as_str))
-        .map(|name| Guard::named(&name).unwrap_or(Guard::Block))
 }
 
 fn grace(text: &str) -> Result<Duration, String> {

@@ -6,13 +6,13 @@ use serde_json::json;
 use super::Common;
 use crate::api::Service;
 use crate::api::console::{Key, KeyState};
+use crate::cli::args::choice::one_of;
 use crate::cli::args::globals::Session;
-use crate::cli::args::service::one_of;
 use crate::cli::commands::budget::Budget;
 use crate::cli::process::exit::Failure;
 use crate::cli::target::admin::{Admin, Unpriced};
 use crate::cli::terminal::printer::Printer;
-use crate::cli::terminal::tabular::{self, Column, column, hidden, names, number, unbroken};
+use crate::cli::terminal::tabular::{self, Column, column, names, number, unbroken};
 
 /// The text below the options in `mk keys list --help`.
 pub(super) const NOTES: &str = "\
@@ -32,7 +32,7 @@ pub(super) struct ListArgs {
     app: Option<String>,
 
     /// Only keys for this service: verify, inference or console
-    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL), hide_possible_values = true)]
+    #[arg(long, value_name = "SERVICE", value_parser = one_of(Service::ALL, Service::as_str), hide_possible_values = true)]
     service: Option<Service>,
 
     /// Include revoked keys
@@ -40,7 +40,7 @@ pub(super) struct ListArgs {
     all: bool,
 
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
 }
 
 pub(super) fn list(args: &ListArgs, session: &mut Session) -> Result<(), Failure> {
@@ -62,7 +62,7 @@ pub(super) fn list(args: &ListArgs, session: &mut Session) -> Result<(), Failure
         return for_people(printer, &records, &unpriced);
     }
     let rows: Vec<Vec<String>> = records.iter().map(|key| plain_cells(key, &unpriced)).collect();
-    tabular::print(printer, &PLAIN_COLUMNS, &rows)
+    tabular::print_plain(printer, &rows)
 }
 
 /// The columns for people. Ids are long, and only shown on wide terminals.
@@ -93,28 +93,12 @@ const BUDGET_COLUMNS: std::ops::Range<usize> = 7..9;
 /// used), last used.
 const DROPPABLE: [usize; 3] = [4, 7, 6];
 
-/// The columns for programs.
-const PLAIN_COLUMNS: [Column; 12] = [
-    hidden("id"),
-    hidden("key"),
-    hidden("name"),
-    hidden("app"),
-    hidden("state"),
-    hidden("created"),
-    hidden("expires"),
-    hidden("last used"),
-    hidden("budget"),
-    hidden("spent"),
-    hidden("used percent"),
-    hidden("unpriced attempts"),
-];
-
 fn for_people(printer: &Printer, records: &[Key], unpriced: &Unpriced) -> Result<(), Failure> {
     let day = |moment: &Option<String>| {
         moment.as_deref().and_then(|at| at.split('T').next()).unwrap_or("-").to_owned()
     };
     let cells = |key: &Key| {
-        let [budget, spent] = Budget::from(key).with_unpriced(unpriced.of(&key.id)).cells(printer);
+        let [budget, spent] = Budget::of_key(key, unpriced).cells(printer);
         let mut cells = identity_cells(key).to_vec();
         let days = [Some(key.created_at.clone()), key.expires_at.clone(), key.last_used_at.clone()];
         cells.extend(days.iter().map(day).chain([budget, spent, key.id.clone()]));
@@ -122,7 +106,7 @@ fn for_people(printer: &Printer, records: &[Key], unpriced: &Unpriced) -> Result
     };
     let rows: Vec<Vec<String>> = records.iter().map(cells).collect();
     let mut columns = COLUMNS;
-    if !records.iter().any(|key| Budget::from(key).is_set()) {
+    if !records.iter().any(|key| key.budget_usd.is_some()) {
         for column in &mut columns[BUDGET_COLUMNS] {
             column.for_people = false;
         }
@@ -145,7 +129,7 @@ fn plain_cells(key: &Key, unpriced: &Unpriced) -> Vec<String> {
     let mut cells = vec![key.id.clone()];
     cells.extend(identity_cells(key));
     cells.extend([key.created_at.clone(), or_dash(&key.expires_at), or_dash(&key.last_used_at)]);
-    cells.extend(Budget::from(key).with_unpriced(unpriced.of(&key.id)).plain_cells());
+    cells.extend(Budget::of_key(key, unpriced).plain_cells());
     cells
 }
 

@@ -15,10 +15,10 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::apps::Common;
 use crate::api::console::Key;
 use crate::cli::args::globals::Session;
 use crate::cli::process::exit::{Failure, Kind, Outcome};
-use crate::cli::target::database::DatabaseArgs;
 
 /// Examples of `mk keys`, first in its help.
 pub(crate) const EXAMPLES: &str = "\
@@ -55,31 +55,6 @@ enum Command {
     Rotate(create::RotateArgs),
     /// Check whether a key is mistyped or known, from standard input, a file or the environment
     Check(check::CheckArgs),
-}
-
-/// What all of them take.
-#[derive(Args, Debug)]
-struct Common {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    database: DatabaseArgs,
-}
-
-impl KeysArgs {
-    /// Whether standard output is to hold JSON.
-    pub(crate) fn wants_json(&self) -> bool {
-        match &self.command {
-            Command::Create(args) => args.common.json,
-            Command::List(args) => args.common.json,
-            Command::Show(args) => args.common.json,
-            Command::Update(args) => args.common.json,
-            Command::Revoke(args) => args.common.json,
-            Command::Rotate(args) => args.common.json,
-            Command::Check(args) => args.common.json,
-        }
-    }
 }
 
 /// Runs the command.

@@ -24,7 +24,7 @@ pub(super) struct RevokeArgs {
     yes: bool,
 
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
 }
 
 pub(super) fn run(args: &RevokeArgs, session: &mut Session) -> Result<(), Failure> {
@@ -51,7 +51,7 @@ pub(super) fn run(args: &RevokeArgs, session: &mut Session) -> Result<(), Failur
     }
     let mut revoked = Vec::new();
     for key in &keys {
-        let outcome = admin.revoke_key(key)?;
+        let outcome = admin.records().revoke_key(key)?;
         let what = describe(key);
         let when = if key.revoked_at.is_some() { "was already revoked" } else { "is revoked" };
         session.printer.sentence(&format!("the {what} {when}"));

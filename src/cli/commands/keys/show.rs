@@ -17,7 +17,7 @@ pub(super) struct ShowArgs {
     key: String,
 
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
 }
 
 pub(super) fn run(args: &ShowArgs, session: &mut Session) -> Result<(), Failure> {
@@ -38,7 +38,7 @@ pub(super) fn print(session: &Session, admin: &Admin, record: Key, is_json: bool
     };
     let all_or = |list: &[String]| if list.is_empty() { "all".to_owned() } else { list.join(", ") };
     let unpriced = admin.unpriced_of_keys(Some(&record.id))?;
-    let budget = Budget::from(&record).with_unpriced(unpriced.of(&record.id));
+    let budget = Budget::of_key(&record, &unpriced);
     let fields = [
         ("id", record.id),
         ("key", format!("mk_{}_…{}", record.service, record.last4)),

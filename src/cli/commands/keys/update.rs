@@ -2,11 +2,12 @@
 
 use clap::Args;
 
-use super::create::{cache_time, end_users, guard, namesake, parse_expiry, warn_of_namesake};
+use super::create::{cache_time, end_users, namesake, parse_expiry, warn_of_namesake};
 use super::{Common, show};
 use crate::api::cache_time::CacheTime;
 use crate::api::console::{KeyChange, LimitsChange, OwnEndUserLimits};
 use crate::api::guard::Guard;
+use crate::cli::args::choice::one_of;
 use crate::cli::args::globals::Session;
 use crate::cli::args::number::{dollars, within};
 use crate::cli::guide::usage_error;
@@ -88,7 +89,7 @@ pub(super) struct UpdateArgs {
     no_cache: bool,
 
     /// Verify its answers: flag (adds verdicts) or block (withholds answers with a false claim)
-    #[arg(long, value_name = "HOW", value_parser = guard(), hide_possible_values = true)]
+    #[arg(long, value_name = "HOW", value_parser = one_of(Guard::ALL, Guard::as_str), hide_possible_values = true)]
     verify: Option<Guard>,
 
     /// Verify its answers only as set for the server
@@ -105,7 +106,7 @@ pub(super) struct UpdateArgs {
     no_end_users: bool,
 
     #[command(flatten)]
-    pub(super) common: Common,
+    common: Common,
 }
 
 pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failure> {
@@ -131,7 +132,7 @@ pub(super) fn run(args: &UpdateArgs, session: &mut Session) -> Result<(), Failur
     let admin = Admin::open(&args.common.database, session)?;
     let key = admin.find_key(&args.key, &session.printer)?;
     let namesake = args.name.as_ref().and_then(|name| namesake(&admin, &admin.app(&key.app_id).ok()?, name));
-    let updated = admin.update_key(&key, &change)?;
+    let updated = admin.records().update_key(&key, &change)?;
     if let Some(other) = namesake.filter(|other| other.id != updated.id) {
         warn_of_namesake(session, &other, &updated);
     }

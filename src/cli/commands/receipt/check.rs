@@ -8,11 +8,11 @@ use clap::{Args, ValueHint};
 
 use super::key;
 use super::report::{self, Checked, CheckedClaim, Entry, Sameness, Signature};
-use super::texts::{Texts, text_of};
+use super::texts::Texts;
 use crate::api::verify::{Assessment, MIN_REQUIRED, VerifyResponse};
 use crate::cli::args::globals::Session;
 use crate::cli::args::number::within;
-use crate::cli::args::text::{read_stdin, unreadable};
+use crate::cli::args::text::{of_file, read_stdin, unreadable};
 use crate::cli::commands::verify::gate::Gate;
 use crate::cli::commands::verify::input::place::Places;
 use crate::cli::commands::verify::input::source::Source;
@@ -64,7 +64,7 @@ pub(super) struct VerifyArgs {
 
     /// Print JSON
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
 
     #[command(flatten)]
     database: DatabaseArgs,
@@ -82,7 +82,7 @@ struct Given {
 pub(super) fn run(args: &VerifyArgs, session: &mut Session) -> Outcome {
     let (name, file) = read(&args.file, session)?;
     let lines: Vec<&str> = file.strip_suffix('\n').unwrap_or(&file).split('\n').collect();
-    let context = args.context.as_deref().map(|path| text_of("--context", path)).transpose()?;
+    let context = args.context.as_deref().map(|path| of_file("--context", path)).transpose()?;
     let given = Given {
         texts: Texts::read(&args.text)?,
         context: context.as_deref().map(Fingerprint::of),

@@ -1,36 +1,29 @@
 //! The key of receipts: where it is found, and how it is shown.
 
-use std::fs::File;
 use std::path::Path;
-use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use tokio::time;
 
 use crate::api::verify::ReceiptKey;
+use crate::app;
 use crate::cli::args::globals::Session;
-use crate::cli::args::text::read_capped;
+use crate::cli::args::text;
 use crate::cli::process::exit::{Failure, Kind, Outcome};
 use crate::cli::process::runtime;
-use crate::cli::target::database::{DatabaseArgs, database_failure, is_missing};
+use crate::cli::target::database::{DatabaseArgs, database_failure, is_missing, open_store};
 use crate::cli::target::remote;
 use crate::cli::terminal::printer::Printer;
 use crate::clock::Clock;
 use crate::config::{ClientConfig, StorePlace};
-use crate::storage::Store;
 use crate::verify::receipt::{PublicKey, SigningKey};
-use crate::{app, client};
-
-/// How long a server may take to tell its key by default.
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// The arguments of `mk receipt key`.
 #[derive(Args, Debug)]
 pub(super) struct KeyArgs {
     /// Print JSON
     #[arg(long)]
-    pub(super) json: bool,
+    json: bool,
 
     #[command(flatten)]
     database: DatabaseArgs,
@@ -85,10 +78,10 @@ fn names_a_server(database: &DatabaseArgs, session: &Session) -> Result<bool, Fa
 fn of_server(config: &ClientConfig, session: &mut Session) -> Result<PublicKey, Failure> {
     session.warn(config);
     let client = remote::client(config, None)?;
-    let limit = config.timeout.unwrap_or(DEFAULT_TIMEOUT);
+    let limit = remote::short_timeout(config);
     let key = runtime::run(&session.printer, async {
-        let asked = time::timeout(limit, client.receipt_key()).await;
-        asked.unwrap_or(Err(client::Error::Timeout)).map_err(|cause| remote::failure(&config.server, cause))
+        let asked = remote::within(limit, client.receipt_key()).await;
+        asked.map_err(|cause| remote::failure(&config.server, cause))
     })?;
     PublicKey::from_pem(&key.public_key).map_err(|cause| {
         Failure::new(Kind::Server, format!("{} did not send its receipt key: {cause}", config.server))
@@ -97,7 +90,8 @@ fn of_server(config: &ClientConfig, session: &mut Session) -> Result<PublicKey, 
 
 /// The key of the servers on this database, made now if there is none; so is the database.
 pub(crate) fn signing_key(place: &StorePlace) -> Result<SigningKey, Failure> {
-    let (store, now) = (open(place)?, Clock::system().now());
+    let now = Clock::system().now();
+    let store = open_store(place, now)?;
     app::receipt_key(&store, now).map_err(|cause| database_failure(place, cause))
 }
 
@@ -119,33 +113,21 @@ pub(super) fn for_check(
     if is_missing(&place)? {
         return Ok(None);
     }
-    let seed = open(&place)?.receipt_seed().map_err(|cause| database_failure(&place, cause))?;
+    let seed = open_store(&place, Clock::system().now())?
+        .receipt_seed()
+        .map_err(|cause| database_failure(&place, cause))?;
     Ok(seed.and_then(|seed| SigningKey::from_seed(&seed)).map(|key| key.public().clone()))
 }
 
 fn from_file(path: &Path) -> Result<PublicKey, Failure> {
-    let name = format!("--key: {}", path.display());
-    let file = File::open(path).map_err(|cause| {
-        Failure::usage(format!("--key: cannot read {}: {cause}", path.display())).caused_by(cause)
-    })?;
-    let text = read_capped(file, &name).map_err(|cause| Failure { hints: Vec::new(), ..cause })?;
-    // What `GET /verify/v1/receipt-key` and `mk receipt key --json` say holds it.
+    let text = text::of_file("--key", path).map_err(|cause| Failure { hints: Vec::new(), ..cause })?;
     let pem = serde_json::from_str(&text).map_or(text, |key: ReceiptKey| key.public_key);
     PublicKey::from_pem(&pem).map_err(|cause| {
-        Failure::usage(format!("{name}: {cause}")).hint(
+        Failure::usage(format!("--key: {}: {cause}", path.display())).hint(
             "use the key that `mk receipt key` prints on the \
             server's machine",
         )
     })
-}
-
-fn open(place: &StorePlace) -> Result<Store, Failure> {
-    let now = Clock::system().now();
-    let opened = match place {
-        StorePlace::Directory(dir) => Store::open(dir, now),
-        StorePlace::Postgres(address) => Store::connect(address, now),
-    };
-    opened.map_err(|cause| database_failure(place, cause))
 }
 
 /// Like [`signing_key`], for a command that is about something else: it says that it makes a database.

@@ -43,16 +43,6 @@ enum Command {
     Key(key::KeyArgs),
 }
 
-impl ReceiptArgs {
-    /// Whether standard output is to hold JSON.
-    pub(crate) fn wants_json(&self) -> bool {
-        match &self.command {
-            Command::Verify(args) => args.json,
-            Command::Key(args) => args.json,
-        }
-    }
-}
-
 /// Runs the command.
 pub(crate) fn run(args: &ReceiptArgs, session: &mut Session) -> Outcome {
     match &args.command {

@@ -1,5 +1,6 @@
 //! What `mk receipt verify` says of receipts. All that a receipt holds is foreign text.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::api::verify::{Assessment, ClaimResult, Skipped};
@@ -17,31 +18,23 @@ use crate::verify::receipt::{Fingerprint, Payload, PublicKey, Uncounted};
 const VERDICT_WIDTH: usize = 12;
 
 /// What became of a signature.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Signature {
     /// It is the server's.
     Valid,
     /// The receipt was changed.
     Invalid,
     /// The receipt names another key than the one at hand.
+    #[serde(rename = "other_key")]
     OfAnotherKey,
     /// There is no key.
     Unchecked,
 }
 
-impl Signature {
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Valid => "valid",
-            Self::Invalid => "invalid",
-            Self::OfAnotherKey => "other_key",
-            Self::Unchecked => "unchecked",
-        }
-    }
-}
-
 /// Whether a text is the one that a receipt is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub(super) enum Sameness {
     /// It is.
     Same,
@@ -58,14 +51,6 @@ impl Sameness {
             None => Self::Unchecked,
             Some(_) if given == known => Self::Same,
             Some(_) => Self::Different,
-        }
-    }
-
-    const fn as_str(self) -> &'static str {
-        match self {
-            Self::Same => "same",
-            Self::Different => "different",
-            Self::Unchecked => "unchecked",
         }
     }
 }
@@ -346,10 +331,10 @@ fn document((at, entry): (usize, &Entry)) -> Value {
         "version": payload.version,
         "mode": payload.mode,
         "key_id": checked.key_id,
-        "signature": checked.signature.as_str(),
-        "text": checked.text.as_str(),
+        "signature": checked.signature,
+        "text": checked.text,
         "text_name": checked.text_name,
-        "context": checked.context.as_str(),
+        "context": checked.context,
         "domain": payload.request.domain,
         "asOf": payload.request.as_of,
         "minRequired": checked.min_required,

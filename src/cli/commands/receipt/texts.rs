@@ -1,11 +1,10 @@
 //! The texts at hand, to tell which of them a receipt is about.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use crate::cli::args::text::read_capped;
+use crate::cli::args::text;
 use crate::cli::commands::verify::input::source::read_lines;
 use crate::cli::process::exit::Failure;
 use crate::verify::receipt::Fingerprint;
@@ -22,7 +21,7 @@ impl Texts {
     pub(super) fn read(paths: &[PathBuf]) -> Result<Self, Failure> {
         let mut texts = Self { names: HashMap::new() };
         for path in paths {
-            let (name, text) = (path.display().to_string(), text_of("--text", path)?);
+            let (name, text) = (path.display().to_string(), text::of_file("--text", path)?);
             texts.add(&text, &name);
             texts.add(text.trim_end_matches(['\r', '\n']), &name);
             read_lines(BufReader::new(text.as_bytes()), |(source, line)| {
@@ -50,12 +49,4 @@ impl Texts {
     pub(super) fn name(&self, fingerprint: &Fingerprint) -> Option<&str> {
         self.names.get(&(fingerprint.sha256.clone(), fingerprint.chars)).map(String::as_str)
     }
-}
-
-/// The text of a file that a flag names.
-pub(super) fn text_of(flag: &str, path: &Path) -> Result<String, Failure> {
-    let file = File::open(path).map_err(|cause| {
-        Failure::usage(format!("{flag}: cannot read {}: {cause}", path.display())).caused_by(cause)
-    })?;
-    read_capped(file, &format!("{flag}: {}", path.display()))
 }

@@ -10,7 +10,7 @@ pub(in crate::cli) mod unit;
 pub(in crate::cli) mod welcome;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -21,7 +21,7 @@ use crate::api::Service;
 use crate::app::AppState;
 use crate::cli::args::globals::Session;
 use crate::cli::process::exit::{Failure, Kind, Outcome};
-use crate::cli::process::{log, reload, resources, supervisor};
+use crate::cli::process::{log, reload, resources, runtime, supervisor};
 use crate::cli::target::embedded::cannot_start;
 use crate::cli::target::setup_link::SetupLink;
 use crate::cli::terminal::tabular;
@@ -104,10 +104,7 @@ pub(crate) fn run(args: &ServeArgs, session: &Session) -> Outcome {
         return unit::run(args, session);
     }
     // Connections are served by runtimes of their own; this one accepts them and writes to the disk meanwhile.
-    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = built
-        .map_err(|cause| Failure::new(Kind::Other, format!("cannot start: {cause}")).caused_by(cause))?;
-    // Before anything that a reload would read again: whoever changes it while the server starts may already signal.
+    let runtime = runtime::build()?;
     let reloads = {
         let _inside = runtime.enter();
         reload::Reloads::listen()
@@ -204,13 +201,14 @@ async fn serve(
     welcome::print(&session.printer, config, &base, app.configured().is_sandbox, &first);
 
     supervisor::notify_ready();
-    let reloader = reload::Reloader::new(
-        server_args(args),
-        session.env.clone(),
-        app.clone(),
-        options.tls.clone(),
-        reload::Running { config: config.clone(), has_own_listener },
-    );
+    let running = reload::Running { config: config.clone(), has_own_listener };
+    let reloader = reload::Reloader {
+        args: server_args(args),
+        env: session.env.clone(),
+        app: app.clone(),
+        tls: options.tls.clone(),
+        running: Arc::new(Mutex::new(running)),
+    };
     let mut reloads = AbortOnDropHandle::new(tokio::spawn(reloads.follow(reloader)));
 
     let drain = options.drain;

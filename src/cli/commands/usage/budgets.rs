@@ -6,7 +6,7 @@ use crate::cli::terminal::humanize::{counted, dollars};
 use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::sanitize;
 use crate::cli::terminal::term::Style;
-use crate::cli::terminal::wrap::wrap;
+use crate::cli::terminal::wrap::{hanging, wrap};
 use crate::usage::ReportRequest;
 
 /// How many budgets are shown, the fullest ones.
@@ -66,9 +66,7 @@ fn shown(printer: &Printer, line: &BudgetLine) -> Vec<String> {
         dollars(line.budget_usd),
         line.used_percent.floor()
     );
-    let wrapped = wrap(&text, terminal.width.saturating_sub(INDENT));
-    let before = |at: usize| if at == 0 { symbol.as_str() } else { " " };
-    wrapped.iter().enumerate().map(|(at, part)| format!("{} {part}", before(at))).collect()
+    hanging(&format!("{symbol} "), INDENT, &wrap(&text, terminal.width.saturating_sub(INDENT)))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use crate::api::console::{UsageSums, csv};
 use crate::cli::process::exit::Failure;
 use crate::cli::terminal::humanize::{counted, dollars, thousands};
 use crate::cli::terminal::printer::Printer;
-use crate::cli::terminal::tabular::{Column, hidden, number};
+use crate::cli::terminal::tabular::{self, Column, hidden, number};
 use crate::cli::terminal::term::Symbols;
 use crate::cli::terminal::wrap::wrap;
 
@@ -55,8 +55,23 @@ pub(super) fn cells(sums: &UsageSums, for_people: Option<&Symbols>) -> [String; 
     ]
 }
 
+/// Prints a table for people, of whose columns these fit, and below it the totals.
+pub(super) fn print_table(
+    printer: &Printer,
+    all: &[Column],
+    fitting: &[Column],
+    rows: &[Vec<String>],
+    totals: &UsageSums,
+) -> Result<(), Failure> {
+    tabular::print(printer, fitting, rows)?;
+    tabular::separate(printer, fitting, rows)?;
+    print_totals(printer, totals)?;
+    tabular::report_dropped(printer, all, fitting);
+    Ok(())
+}
+
 /// Prints the totals for people, and says what is missing from the cost.
-pub(super) fn print_totals(printer: &Printer, totals: &UsageSums) -> Result<(), Failure> {
+fn print_totals(printer: &Printer, totals: &UsageSums) -> Result<(), Failure> {
     let symbols = printer.terminal.symbols;
     let line = format!("total: {}", summary(totals).join(symbols.between));
     for line in wrap(&line, printer.terminal.width) {

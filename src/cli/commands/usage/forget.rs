@@ -29,13 +29,6 @@ pub(super) struct ForgetArgs {
     database: DatabaseArgs,
 }
 
-impl ForgetArgs {
-    /// Whether standard output is to hold JSON.
-    pub(super) const fn wants_json(&self) -> bool {
-        self.json
-    }
-}
-
 /// Runs `mk usage forget`.
 pub(super) fn run(args: &ForgetArgs, session: &mut Session) -> Outcome {
     let admin = Admin::open(&args.database, session)?;
@@ -51,7 +44,7 @@ pub(super) fn run(args: &ForgetArgs, session: &mut Session) -> Outcome {
     );
     let printer = &session.printer;
     confirm(printer, &question, None, args.yes)?;
-    let forgotten = admin.forget_user(&args.user, app_id.as_deref())?;
+    let forgotten = admin.records().forget_user(&args.user, app_id.as_deref())?;
     if args.json {
         let document = json!({
             "schema": "mk.usage.forgotten/1",

@@ -11,13 +11,13 @@ mod labels;
 mod statement;
 mod table;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::api::Service;
 use crate::api::console::{self, Dimension, UsageReport, UsageRow};
+use crate::cli::args::choice::one_of;
 use crate::cli::args::globals::Session;
-use crate::cli::args::service::{MODEL_SERVICES, one_of};
 use crate::cli::process::exit::{Failure, Outcome};
 use crate::cli::target::admin::Admin;
 use crate::cli::target::database::DatabaseArgs;
@@ -63,6 +63,9 @@ Reads this machine's database or a remote server: see `mk apps --help`.";
 /// The number of days shown by default, including today.
 const DEFAULT_DAYS: u32 = 30;
 
+/// The services that call models and therefore have usage.
+const MODEL_SERVICES: [Service; 2] = [Service::Verify, Service::Inference];
+
 /// The arguments of `mk usage`.
 #[derive(Args, Debug)]
 #[command(args_conflicts_with_subcommands = true, override_usage = "mk usage [OPTIONS | COMMAND]")]
@@ -79,8 +82,8 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "DATE", value_parser = date)]
     to: Option<i64>,
     /// Sum by day, app, key, model, service, user or tag, or by several of these [default: day]
-    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
-    by: Vec<By>,
+    #[arg(long, value_parser = one_of(Dimension::ALL, Dimension::as_str), value_name = "WHAT", value_delimiter = ',', hide_possible_values = true)]
+    by: Vec<Dimension>,
     /// Only usage of this app, by name or id
     #[arg(long)]
     app: Option<String>,
@@ -91,7 +94,7 @@ pub(crate) struct UsageArgs {
     #[arg(long, value_name = "PROVIDER/MODEL")]
     model: Option<String>,
     /// Only usage of this service: verify or inference
-    #[arg(long, value_name = "SERVICE", value_parser = one_of(MODEL_SERVICES), hide_possible_values = true)]
+    #[arg(long, value_name = "SERVICE", value_parser = one_of(MODEL_SERVICES, Service::as_str), hide_possible_values = true)]
     service: Option<Service>,
     /// Print CSV
     #[arg(long, conflicts_with = "json")]
@@ -107,32 +110,6 @@ pub(crate) struct UsageArgs {
 enum Command {
     /// Delete what is recorded about an end user; totals stay as they are
     Forget(forget::ForgetArgs),
-}
-
-/// What usage can be summed by, as the flag names it.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum By {
-    Day,
-    App,
-    Key,
-    Model,
-    Service,
-    User,
-    Tag,
-}
-
-impl From<By> for Dimension {
-    fn from(by: By) -> Self {
-        match by {
-            By::Day => Self::Day,
-            By::App => Self::App,
-            By::Key => Self::Key,
-            By::Model => Self::Model,
-            By::Service => Self::Service,
-            By::User => Self::User,
-            By::Tag => Self::Tag,
-        }
-    }
 }
 
 /// The output format.
@@ -158,14 +135,6 @@ impl Format {
 }
 
 impl UsageArgs {
-    /// Whether standard output is to hold JSON.
-    pub(crate) const fn wants_json(&self) -> bool {
-        match &self.command {
-            Some(Command::Forget(args)) => args.wants_json(),
-            None => self.json,
-        }
-    }
-
     fn days(&self, now: Time) -> Result<Days, Failure> {
         let default = Days::until_today(self.since.unwrap_or(DEFAULT_DAYS), now);
         let last = self.to.unwrap_or(default.last);
@@ -184,11 +153,7 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
     }
     let days = args.days(Clock::system().now())?;
     let admin = Admin::open(&args.database, session)?;
-    let by = if args.by.is_empty() {
-        vec![Dimension::Day]
-    } else {
-        args.by.iter().map(|by| (*by).into()).collect()
-    };
+    let by = if args.by.is_empty() { vec![Dimension::Day] } else { args.by.clone() };
     let request = ReportRequest {
         days,
         by,
@@ -207,7 +172,7 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
     match Format::from_flags(args.csv, args.json) {
         Format::Csv => printer.part(&console::csv::report(&sanitized(report)))?,
         Format::Json => {
-            let billing = admin.billing()?;
+            let billing = admin.records().billing()?;
             let budgets: Vec<_> = budgets::matching(&billing, &request).collect();
             let UsageReport { from, to, by, data, totals, .. } = report;
             let document = json!({
@@ -219,7 +184,7 @@ pub(crate) fn run(args: &UsageArgs, session: &mut Session) -> Outcome {
         Format::Lines if printer.terminal.out.is_terminal => {
             labels::in_report(&mut report, &admin);
             table::for_people(printer, &report)?;
-            let mut billing = admin.billing()?;
+            let mut billing = admin.records().billing()?;
             labels::in_budgets(&mut billing, &admin);
             budgets::print(printer, &billing, &request)?;
         }

@@ -65,10 +65,7 @@ fn for_people(printer: &Printer, statement: &Statement) -> Result<(), Failure> {
     let droppable = figures::DROPPABLE.map(|at| COLUMNS.len() + at);
     let all = columns();
     let columns = tabular::fit_columns(printer, &all, &rows, &droppable);
-    tabular::print(printer, &columns, &rows)?;
-    tabular::separate(printer, &columns, &rows)?;
-    figures::print_totals(printer, &statement.totals)?;
-    tabular::report_dropped(printer, &all, &columns);
+    figures::print_table(printer, &all, &columns, &rows, &statement.totals)?;
     match statement.budget_usd {
         Some(budget) => printer.line(&format!("budget: {} a month", dollars(budget))),
         None => Ok(()),

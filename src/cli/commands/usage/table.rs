@@ -41,11 +41,7 @@ pub(super) fn for_people(printer: &Printer, report: &UsageReport) -> Result<(), 
         columns.push(column(heading));
     }
     printer.line(&sanitize::line(&format!("{} to {} (UTC)", report.from, report.to)))?;
-    tabular::print(printer, &columns, &rows)?;
-    tabular::separate(printer, &columns, &rows)?;
-    figures::print_totals(printer, &report.totals)?;
-    tabular::report_dropped(printer, &all, &columns);
-    Ok(())
+    figures::print_table(printer, &all, &columns, &rows, &report.totals)
 }
 
 /// The columns without as many of the `droppable` ones as must go for bars to fit beside them, and the width of the

@@ -18,6 +18,7 @@ pub(in crate::cli) mod run;
 mod value_source;
 pub(in crate::cli) mod verdict;
 
+use args::InputArgs;
 pub(crate) use args::{EXAMPLES, NOTES, VerifyArgs};
 
 use std::time::Duration;
@@ -57,7 +58,7 @@ const USUAL_MODELS: u32 = 3;
 
 /// The format of results on standard output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+pub(in crate::cli) enum Format {
     List,
     Table,
     Plain,
@@ -65,15 +66,15 @@ enum Format {
     JsonLines,
 }
 
-/// Everything that is decided before anything is sent.
-struct Plan {
-    printer: Printer,
-    format: Format,
-    progress: Mode,
-    verifier: Verifier,
+/// Everything that is decided before anything is sent, here and by `mk extract`.
+pub(in crate::cli) struct Plan {
+    pub(in crate::cli) printer: Printer,
+    pub(in crate::cli) format: Format,
+    pub(in crate::cli) progress: Mode,
+    pub(in crate::cli) verifier: Verifier,
     fail_on: Vec<FailOn>,
-    jobs: usize,
-    max_wait: Option<Duration>,
+    pub(in crate::cli) jobs: usize,
+    pub(in crate::cli) max_wait: Option<Duration>,
     /// Whether models are asked in spite of the server's cache.
     fresh: bool,
 }
@@ -147,24 +148,13 @@ async fn execute(
 }
 
 fn plan(args: &VerifyArgs, config: &ClientConfig, session: &Session) -> Result<Plan, Failure> {
-    let printer = session.printer.clone();
-    let format = format(args, config, &printer);
-    let shares_terminal = format == Format::JsonLines && printer.terminal.out.is_terminal;
-    let progress = if shares_terminal { Mode::None } else { session.progress(config) };
+    let format = format(args, config, &session.printer);
     let fail_on = fail_on(args, config)?;
-    note_weakened(args, config, &fail_on, &printer);
-    Ok(Plan {
-        format,
-        progress,
-        verifier: Verifier::new(&args.how, args.explain, config)?
-            .with_markup(args.input.format)
-            .with_receipts(args.output.receipt.is_some()),
-        fail_on,
-        jobs: jobs(args.input.jobs, config),
-        max_wait: args.input.max_wait,
-        fresh: args.fresh,
-        printer,
-    })
+    note_weakened(args, config, &fail_on, &session.printer);
+    let verifier = Verifier::new(&args.how, args.explain, config)?;
+    let verifier = verifier.with_receipts(args.output.receipt.is_some());
+    let plan = Plan::new(format, verifier, &args.input, config, session);
+    Ok(Plan { fail_on, fresh: args.fresh, ..plan })
 }
 
 /// What makes the command fail. A list in a file was checked when it was read.
@@ -220,12 +210,33 @@ pub(in crate::cli) fn jobs(flag: Option<u16>, config: &ClientConfig) -> usize {
 
 impl Format {
     /// Whether it is laid out for people.
-    const fn is_for_people(self) -> bool {
+    pub(in crate::cli) const fn is_for_people(self) -> bool {
         matches!(self, Self::List | Self::Table)
     }
 }
 
 impl Plan {
+    pub(in crate::cli) fn new(
+        format: Format,
+        verifier: Verifier,
+        input: &InputArgs,
+        config: &ClientConfig,
+        session: &Session,
+    ) -> Self {
+        let printer = session.printer.clone();
+        let shares_terminal = format == Format::JsonLines && printer.terminal.out.is_terminal;
+        Self {
+            format,
+            progress: if shares_terminal { Mode::None } else { session.progress(config) },
+            verifier: verifier.with_markup(input.format),
+            fail_on: FailOn::DEFAULT.to_vec(),
+            jobs: jobs(input.jobs, config),
+            max_wait: input.max_wait,
+            fresh: false,
+            printer,
+        }
+    }
+
     /// The page on which results for people are laid out, on a terminal as wide as it is now.
     fn page<'t>(&self, terminal: &'t Terminal, places: Option<&'t Places>) -> Page<'t> {
         Page { terminal, explain: self.verifier.request.explain == Some(true), places }

@@ -45,7 +45,7 @@ impl Admin {
         if keys::service_of(text.expose_secret()).is_none() {
             return self.pick(&self.keys(None, None)?, text.expose_secret());
         }
-        self.key_by_secret(&text)?.ok_or_else(|| self.no_such_key())
+        self.records().key_by_secret(&text)?.ok_or_else(|| self.no_such_key())
     }
 
     /// The one of `keys` that `text` means.

@@ -8,7 +8,6 @@
 //! it; a server that the environment or the client's configuration names, if a console key for it is at hand or a flag
 //! names the key; otherwise the database, with which a flag that names a key is refused.
 
-mod audit;
 mod find_keys;
 mod local;
 mod remote;
@@ -19,7 +18,10 @@ use std::time::Duration;
 
 use super::database::{DatabaseArgs, OpenDatabase, is_missing};
 use crate::api::Service;
-use crate::api::console::{App, CreatedKey, DeletedApp, Key, KeyChange, KeyState, RevokedKey};
+use crate::api::console::{
+    App, AuditEntry, Billing, CreatedKey, DeletedApp, ForgottenUser, Key, KeyChange, KeyState, RevokedKey,
+    Statement, UsageReport,
+};
 use crate::cli::args::globals::Session;
 use crate::cli::process::exit::{Failure, Kind};
 use crate::cli::terminal::shell;
@@ -27,7 +29,8 @@ use crate::config::{ClientConfig, StorePlace};
 use crate::keys::NewKey;
 use crate::money::NanoUsd;
 use crate::secret::SecretString;
-use crate::storage::{self, AppChange, NamedKey, Names};
+use crate::storage::{self, AppChange, AuditFilter, NamedKey, Names};
+use crate::usage::{Month, ReportRequest};
 use find_keys::refuse_key;
 use remote::Remote;
 pub(crate) use usage::Unpriced;
@@ -44,6 +47,41 @@ pub(crate) enum Admin {
     Local(OpenDatabase),
     /// A server.
     Remote(Remote),
+}
+
+/// What there is in a database or on a server, and what can be done with it.
+pub(crate) trait Records {
+    /// All apps, in any order.
+    fn apps(&self) -> Result<Vec<App>, Failure>;
+    /// Creates an app.
+    fn create_app(&self, name: &str, budget: Option<NanoUsd>) -> Result<App, Failure>;
+    /// Changes an app.
+    fn update_app(&self, app: &App, change: &AppChange) -> Result<App, Failure>;
+    /// Deletes an app and revokes its keys.
+    fn delete_app(&self, app: &App) -> Result<DeletedApp, Failure>;
+    /// Keys in any order, including revoked ones.
+    fn keys(&self, app: Option<&App>, service: Option<Service>) -> Result<Vec<Key>, Failure>;
+    /// The record of exactly this key; `None` if it is unknown. A server is asked with the key itself, once: its last
+    /// four characters may also be those of another key.
+    fn key_by_secret(&self, key: &SecretString) -> Result<Option<Key>, Failure>;
+    /// Creates a key in an app.
+    fn create_key(&self, app: &App, new: &NewKey) -> Result<CreatedKey, Failure>;
+    /// Changes a key.
+    fn update_key(&self, key: &Key, change: &KeyChange) -> Result<Key, Failure>;
+    /// Revokes a key, for ever.
+    fn revoke_key(&self, key: &Key) -> Result<RevokedKey, Failure>;
+    /// Replaces a key by a new one; the old one keeps working for `grace`.
+    fn rotate_key(&self, key: &Key, grace: Duration) -> Result<CreatedKey, Failure>;
+    /// At most `limit` entries of the audit log, newest first.
+    fn audit(&self, filter: &AuditFilter, limit: u32) -> Result<Vec<AuditEntry>, Failure>;
+    /// The usage report.
+    fn report(&self, request: &ReportRequest) -> Result<UsageReport, Failure>;
+    /// The month so far, and the budgets.
+    fn billing(&self) -> Result<Billing, Failure>;
+    /// What the app with this id used in a month; `what` names it in errors.
+    fn statement(&self, app_id: &str, month: Month, what: &str) -> Result<Statement, Failure>;
+    /// Forgets an end user of the app with this id, or of all apps.
+    fn forget_user(&self, user: &str, app_id: Option<&str>) -> Result<ForgottenUser, Failure>;
 }
 
 /// Which of the two a command works on.
@@ -113,6 +151,14 @@ impl Admin {
         }
     }
 
+    /// The records there.
+    pub(crate) fn records(&self) -> &dyn Records {
+        match self {
+            Self::Local(local) => local,
+            Self::Remote(remote) => remote,
+        }
+    }
+
     /// What a prompt adds where something remote would be destroyed: ` on https://…`; empty for a database of this
     /// machine alone.
     pub(crate) fn location_suffix(&self) -> String {
@@ -147,10 +193,7 @@ impl Admin {
 
     /// All apps, oldest first.
     pub(crate) fn apps(&self) -> Result<Vec<App>, Failure> {
-        let mut apps = match self {
-            Self::Local(local) => local.app_records()?,
-            Self::Remote(remote) => remote.apps()?,
-        };
+        let mut apps = self.records().apps()?;
         apps.sort_by(|one, other| one.id.cmp(&other.id));
         Ok(apps)
     }
@@ -177,79 +220,11 @@ impl Admin {
         })
     }
 
-    /// Creates an app.
-    pub(crate) fn create_app(&self, name: &str, budget: Option<NanoUsd>) -> Result<App, Failure> {
-        match self {
-            Self::Local(local) => local.create_app(name, budget),
-            Self::Remote(remote) => remote.create_app(name, budget),
-        }
-    }
-
-    /// Changes an app.
-    pub(crate) fn update_app(&self, app: &App, change: &AppChange) -> Result<App, Failure> {
-        match self {
-            Self::Local(local) => local.update_app(app, change),
-            Self::Remote(remote) => remote.update_app(app, change),
-        }
-    }
-
-    /// Deletes an app and revokes its keys.
-    pub(crate) fn delete_app(&self, app: &App) -> Result<DeletedApp, Failure> {
-        match self {
-            Self::Local(local) => local.delete_app(app),
-            Self::Remote(remote) => remote.delete_app(app),
-        }
-    }
-
     /// Keys, oldest first and including revoked ones, optionally of one app or one service only.
     pub(crate) fn keys(&self, app: Option<&App>, service: Option<Service>) -> Result<Vec<Key>, Failure> {
-        let mut keys = match self {
-            Self::Local(local) => local.key_records(app, service)?,
-            Self::Remote(remote) => remote.keys(app, service)?,
-        };
+        let mut keys = self.records().keys(app, service)?;
         keys.sort_by(|one, other| one.id.cmp(&other.id));
         Ok(keys)
-    }
-
-    /// The record of exactly this key; `None` if it is unknown. A server is asked with the key itself, once: its last
-    /// four characters may also be those of another key.
-    pub(crate) fn key_by_secret(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
-        match self {
-            Self::Local(local) => local.key_by_secret(key),
-            Self::Remote(remote) => remote.key_by_secret(key),
-        }
-    }
-
-    /// Creates a key in an app.
-    pub(crate) fn create_key(&self, app: &App, new: &NewKey) -> Result<CreatedKey, Failure> {
-        match self {
-            Self::Local(local) => local.create_key(app, new),
-            Self::Remote(remote) => remote.create_key(app, new),
-        }
-    }
-
-    /// Changes a key.
-    pub(crate) fn update_key(&self, key: &Key, change: &KeyChange) -> Result<Key, Failure> {
-        match self {
-            Self::Local(local) => local.update_key(key, change),
-            Self::Remote(remote) => remote.update_key(key, change),
-        }
-    }
-
-    /// Revokes a key, for ever.
-    pub(crate) fn revoke_key(&self, key: &Key) -> Result<RevokedKey, Failure> {
-        match self {
-            Self::Local(local) => local.revoke_key(key),
-            Self::Remote(remote) => remote.revoke_key(key),
-        }
-    }
-
-    /// Replaces a key by a new one; the old one keeps working for `grace`.
-    pub(crate) fn rotate_key(&self, key: &Key, grace: Duration) -> Result<CreatedKey, Failure> {
-        match self {
-            Self::Local(local) => local.rotate_key(key, grace),
-            Self::Remote(remote) => remote.rotate_key(key, grace),
-        }
     }
 }
 

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio::time;
 
-use super::conflicting_app;
+use super::{Records, conflicting_app};
 use crate::api::Service;
 use crate::api::console::{
-    App, AppPatch, CreateApp, CreateKey, CreatedKey, DeletedApp, Key, KeyChange, KeyState, RevokedKey,
-    Rotation,
+    App, AppPatch, AuditEntry, Billing, CreateApp, CreateKey, CreatedKey, DeletedApp, ForgetUser,
+    ForgottenUser, Key, KeyChange, KeyState, RevokedKey, Rotation, Statement, UsageReport,
 };
 use crate::api::error_code::ErrorCode;
 use crate::cli::args::globals::Session;
@@ -21,11 +21,13 @@ use crate::cli::target::remote::{self, span};
 use crate::cli::target::server_key;
 use crate::cli::terminal::printer::Printer;
 use crate::client::{Client, Error};
+use crate::clock::Time;
 use crate::config::ClientConfig;
 use crate::keys::{self, NewKey};
 use crate::money::NanoUsd;
 use crate::secret::{ExposeSecret, SecretString};
-use crate::storage::AppChange;
+use crate::storage::{AppChange, AuditFilter};
+use crate::usage::{Month, ReportRequest};
 
 /// How long a request may take by default.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -38,7 +40,7 @@ const MAX_TIMEOUTS: u32 = 4;
 
 /// Apps and keys on a server.
 pub(crate) struct Remote {
-    pub(super) client: Client,
+    client: Client,
     server: String,
     timeout: Duration,
     /// How long its requests have taken so far.
@@ -60,94 +62,8 @@ impl Remote {
         &self.server
     }
 
-    pub(super) fn apps(&self) -> Result<Vec<App>, Failure> {
-        self.request("app", self.client.apps())
-    }
-
-    pub(super) fn create_app(&self, name: &str, budget: Option<NanoUsd>) -> Result<App, Failure> {
-        let app = CreateApp { name: name.to_owned(), budget_usd: budget.map(NanoUsd::usd) };
-        self.request(&format!("app `{name}`"), self.client.create_app(&app))
-    }
-
-    pub(super) fn update_app(&self, app: &App, change: &AppChange) -> Result<App, Failure> {
-        let budget_usd = change.budget.map(|budget| budget.map(NanoUsd::usd));
-        let patch = AppPatch { name: change.name.clone(), budget_usd };
-        runtime::run(&self.printer, async {
-            let response = self.with_timeout(self.client.update_app(&app.id, &patch)).await;
-            response.map_err(|cause| {
-                let is_taken = cause.code() == Some(ErrorCode::Conflict);
-                self.failure(&conflicting_app(app, change, is_taken), cause)
-            })
-        })
-    }
-
-    pub(super) fn delete_app(&self, app: &App) -> Result<DeletedApp, Failure> {
-        self.request(&format!("app `{}`", app.name), self.client.delete_app(&app.id))
-    }
-
-    pub(super) fn keys(&self, app: Option<&App>, service: Option<Service>) -> Result<Vec<Key>, Failure> {
-        runtime::run(&self.printer, async {
-            let apps = match app {
-                Some(app) => vec![app.clone()],
-                None => {
-                    self.with_timeout(self.client.apps()).await.map_err(|cause| self.failure("app", cause))?
-                }
-            };
-            let mut keys = Vec::new();
-            for app in apps {
-                keys.extend(self.keys_in_app(&app, service).await?);
-            }
-            Ok(keys)
-        })
-    }
-
-    pub(super) fn key_by_secret(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
-        let bearer = self.client.with_api_key(key.clone());
-        let response = runtime::run(&self.printer, async { Ok(self.with_timeout(bearer.own_key()).await) })?;
-        let cause = match response {
-            Ok(own) => return Ok(Some(own.key)),
-            Err(cause) => cause,
-        };
-        let state = match cause.code() {
-            Some(ErrorCode::InvalidApiKey) => return Ok(None),
-            Some(ErrorCode::ApiKeyRevoked) => KeyState::Revoked,
-            Some(ErrorCode::ApiKeyExpired) => KeyState::Expired,
-            _ => return Err(self.failure("key", cause)),
-        };
-        // For a key that has ended, the server's response says no more than that; its record is among those in the same
-        // state.
-        let mut keys = self.keys(None, keys::service_of(key.expose_secret()))?;
-        keys.retain(|record| record.state == state && key.expose_secret().ends_with(&record.last4));
-        match keys.as_slice() {
-            [record] => Ok(Some(record.clone())),
-            _ => Err(self.failure("key", cause)),
-        }
-    }
-
-    pub(super) fn create_key(&self, app: &App, new: &NewKey) -> Result<CreatedKey, Failure> {
-        let body = CreateKey { service: new.service, settings: new.settings.clone().into() };
-        self.request_new_key(&format!("app `{}`", app.name), self.client.create_key(&app.id, &body))
-    }
-
-    pub(super) fn update_key(&self, key: &Key, change: &KeyChange) -> Result<Key, Failure> {
-        self.request("key", self.client.update_key(&key.app_id, &key.id, change))
-    }
-
-    pub(super) fn revoke_key(&self, key: &Key) -> Result<RevokedKey, Failure> {
-        self.request("key", self.client.revoke_key(&key.app_id, &key.id))
-    }
-
-    pub(super) fn rotate_key(&self, key: &Key, grace: Duration) -> Result<CreatedKey, Failure> {
-        let rotation = Rotation { grace_seconds: grace.as_secs() };
-        self.request_new_key("key", self.client.rotate_key(&key.app_id, &key.id, rotation))
-    }
-
     /// Sends one request; `what` names its subject in errors.
-    pub(super) fn request<T>(
-        &self,
-        what: &str,
-        call: impl Future<Output = Result<T, Error>>,
-    ) -> Result<T, Failure> {
+    fn request<T>(&self, what: &str, call: impl Future<Output = Result<T, Error>>) -> Result<T, Failure> {
         runtime::run(&self.printer, async {
             self.with_timeout(call).await.map_err(|cause| self.failure(what, cause))
         })
@@ -182,7 +98,7 @@ impl Remote {
     async fn with_timeout<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         let begun = time::Instant::now();
         let left = self.timeout.saturating_mul(MAX_TIMEOUTS).saturating_sub(self.spent.get());
-        let outcome = time::timeout(self.timeout.min(left), call).await.unwrap_or(Err(Error::Timeout));
+        let outcome = remote::within(self.timeout.min(left), call).await;
         self.spent.set(self.spent.get() + begun.elapsed());
         outcome
     }
@@ -215,6 +131,135 @@ impl Remote {
             _ => {}
         }
         failure
+    }
+}
+
+impl Records for Remote {
+    fn apps(&self) -> Result<Vec<App>, Failure> {
+        self.request("app", self.client.apps())
+    }
+
+    fn create_app(&self, name: &str, budget: Option<NanoUsd>) -> Result<App, Failure> {
+        let app = CreateApp { name: name.to_owned(), budget_usd: budget.map(NanoUsd::usd) };
+        self.request(&format!("app `{name}`"), self.client.create_app(&app))
+    }
+
+    fn update_app(&self, app: &App, change: &AppChange) -> Result<App, Failure> {
+        let budget_usd = change.budget.map(|budget| budget.map(NanoUsd::usd));
+        let patch = AppPatch { name: change.name.clone(), budget_usd };
+        runtime::run(&self.printer, async {
+            let response = self.with_timeout(self.client.update_app(&app.id, &patch)).await;
+            response.map_err(|cause| {
+                let is_taken = cause.code() == Some(ErrorCode::Conflict);
+                self.failure(&conflicting_app(app, change, is_taken), cause)
+            })
+        })
+    }
+
+    fn delete_app(&self, app: &App) -> Result<DeletedApp, Failure> {
+        self.request(&format!("app `{}`", app.name), self.client.delete_app(&app.id))
+    }
+
+    fn keys(&self, app: Option<&App>, service: Option<Service>) -> Result<Vec<Key>, Failure> {
+        runtime::run(&self.printer, async {
+            let apps = match app {
+                Some(app) => vec![app.clone()],
+                None => {
+                    self.with_timeout(self.client.apps()).await.map_err(|cause| self.failure("app", cause))?
+                }
+            };
+            let mut keys = Vec::new();
+            for app in apps {
+                keys.extend(self.keys_in_app(&app, service).await?);
+            }
+            Ok(keys)
+        })
+    }
+
+    fn key_by_secret(&self, key: &SecretString) -> Result<Option<Key>, Failure> {
+        let bearer = self.client.with_api_key(key.clone());
+        let response = runtime::run(&self.printer, async { Ok(self.with_timeout(bearer.own_key()).await) })?;
+        let cause = match response {
+            Ok(own) => return Ok(Some(own.key)),
+            Err(cause) => cause,
+        };
+        let state = match cause.code() {
+            Some(ErrorCode::InvalidApiKey) => return Ok(None),
+            Some(ErrorCode::ApiKeyRevoked) => KeyState::Revoked,
+            Some(ErrorCode::ApiKeyExpired) => KeyState::Expired,
+            _ => return Err(self.failure("key", cause)),
+        };
+        // For a key that has ended, the server's response says no more than that; its record is among those in the same
+        // state.
+        let mut keys = self.keys(None, keys::service_of(key.expose_secret()))?;
+        keys.retain(|record| record.state == state && key.expose_secret().ends_with(&record.last4));
+        match keys.as_slice() {
+            [record] => Ok(Some(record.clone())),
+            _ => Err(self.failure("key", cause)),
+        }
+    }
+
+    fn create_key(&self, app: &App, new: &NewKey) -> Result<CreatedKey, Failure> {
+        let body = CreateKey { service: new.service, settings: new.settings.clone().into() };
+        self.request_new_key(&format!("app `{}`", app.name), self.client.create_key(&app.id, &body))
+    }
+
+    fn update_key(&self, key: &Key, change: &KeyChange) -> Result<Key, Failure> {
+        self.request("key", self.client.update_key(&key.app_id, &key.id, change))
+    }
+
+    fn revoke_key(&self, key: &Key) -> Result<RevokedKey, Failure> {
+        self.request("key", self.client.revoke_key(&key.app_id, &key.id))
+    }
+
+    fn rotate_key(&self, key: &Key, grace: Duration) -> Result<CreatedKey, Failure> {
+        let rotation = Rotation { grace_seconds: grace.as_secs() };
+        self.request_new_key("key", self.client.rotate_key(&key.app_id, &key.id, rotation))
+    }
+
+    fn audit(&self, filter: &AuditFilter, limit: u32) -> Result<Vec<AuditEntry>, Failure> {
+        let AuditFilter { object, object_name, app, actor, actor_name, action } = filter;
+        let filters = [
+            ("object", object),
+            ("object_name", object_name),
+            ("app", app),
+            ("actor", actor),
+            ("actor_name", actor_name),
+            ("action", action),
+        ];
+        let set = filters.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?)));
+        let query: Vec<(&str, &str)> = set.collect();
+        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        self.request("audit", self.client.audit(&query, limit))
+    }
+
+    fn report(&self, request: &ReportRequest) -> Result<UsageReport, Failure> {
+        let date = |day| Time::of_utc_day(day).utc_date();
+        let by: Vec<String> = request.by.iter().map(|by| by.as_str().to_owned()).collect();
+        let mut query =
+            vec![("from", date(request.days.first)), ("to", date(request.days.last)), ("by", by.join(","))];
+        let service = request.service.map(|service| service.to_string());
+        let filters = [
+            ("app", request.app_id.clone()),
+            ("key", request.key_id.clone()),
+            ("service", service),
+            ("model", request.model.clone()),
+        ];
+        query.extend(filters.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        self.request("usage", self.client.usage(&query))
+    }
+
+    fn forget_user(&self, user: &str, app_id: Option<&str>) -> Result<ForgottenUser, Failure> {
+        let asked = ForgetUser { user: user.to_owned(), app_id: app_id.map(str::to_owned) };
+        self.request("usage", self.client.forget_user(&asked))
+    }
+
+    fn billing(&self) -> Result<Billing, Failure> {
+        self.request("billing", self.client.billing())
+    }
+
+    fn statement(&self, app_id: &str, month: Month, what: &str) -> Result<Statement, Failure> {
+        self.request(what, self.client.statement(app_id, &month.to_string()))
     }
 }
 

@@ -1,14 +1,13 @@
-//! Usage reports, billing and statements, from the local database or from a server.
+//! Usage reports and statements: what they are asked for, and what is said where there is none.
 
 use std::collections::HashMap;
 
-use super::{Admin, Remote};
-use crate::api::console::{Billing, Dimension, ForgetUser, ForgottenUser, Statement, UsageReport, UsageRow};
+use super::Admin;
+use crate::api::console::{Dimension, Statement, UsageReport, UsageRow};
 use crate::cli::process::exit::{Failure, Kind};
-use crate::cli::target::database::store_failure;
 use crate::cli::terminal::printer::Printer;
-use crate::clock::{Clock, Time};
-use crate::usage::{self, Days, Month, ReportError, ReportRequest};
+use crate::clock::Clock;
+use crate::usage::{Days, Month, ReportRequest};
 
 /// How many calls of the current month, by the id of their app or key, were of models without a known price, and so are
 /// missing from what it has spent.
@@ -28,13 +27,7 @@ const ID_DIGITS: usize = 32;
 impl Admin {
     /// The usage report.
     pub(crate) fn report(&self, request: &ReportRequest) -> Result<UsageReport, Failure> {
-        let outcome = match self {
-            Self::Local(local) => {
-                usage::report(&local.store, request).map_err(|cause| report_failure(cause, "usage"))
-            }
-            Self::Remote(remote) => remote.report(request),
-        };
-        outcome.map_err(|failure| match failure.kind {
+        self.records().report(request).map_err(|failure| match failure.kind {
             Kind::Usage => failure.hint("--since, --from and --to choose days, --by what to sum by"),
             _ => failure,
         })
@@ -72,32 +65,6 @@ impl Admin {
         Ok(Unpriced(counts.filter(|(_, count)| *count > 0).collect()))
     }
 
-    /// The month so far, and the budgets.
-    pub(crate) fn billing(&self) -> Result<Billing, Failure> {
-        match self {
-            Self::Local(local) => {
-                usage::billing(&local.store, local.now).map_err(|cause| store_failure(cause, "billing"))
-            }
-            Self::Remote(remote) => remote.billing(),
-        }
-    }
-
-    /// Forgets an end user of the app with this id, or of all apps.
-    pub(crate) fn forget_user(&self, user: &str, app_id: Option<&str>) -> Result<ForgottenUser, Failure> {
-        match self {
-            Self::Local(local) => {
-                // The confirmation prompt may have taken a while.
-                let now = Clock::system().now();
-                let forgotten_sums = local
-                    .writable_store()?
-                    .forget_end_user(user, app_id, now)
-                    .map_err(|cause| store_failure(cause, "usage"))?;
-                Ok(ForgottenUser { forgotten_sums, forgotten_at: now.rfc3339() })
-            }
-            Self::Remote(remote) => remote.forget_user(user, app_id),
-        }
-    }
-
     /// What an app (given by name or id, or by the id of a deleted one) used in a month.
     pub(crate) fn statement(&self, app: &str, month: Month) -> Result<Statement, Failure> {
         let id = match self.app(app) {
@@ -105,13 +72,8 @@ impl Admin {
             Err(failure) if failure.kind == Kind::NotFound && is_id(app, "app_") => app.to_owned(),
             Err(failure) => return Err(with_deleted_app_hint(failure)),
         };
-        let what = format!("app `{app}`");
-        let outcome = match self {
-            Self::Local(local) => usage::statement(&local.store, &id, month, local.now)
-                .map_err(|cause| report_failure(cause, &what)),
-            Self::Remote(remote) => remote.statement(&id, month, &what),
-        };
-        outcome.map_err(with_deleted_app_hint)
+        let statement = self.records().statement(&id, month, &format!("app `{app}`"));
+        statement.map_err(with_deleted_app_hint)
     }
 
     /// The id of an app given by its name or id, or of a deleted app given by its id.
@@ -132,37 +94,6 @@ impl Admin {
             Err(failure) if failure.kind == Kind::NotFound && is_id(key, "key_") => Ok(key.to_owned()),
             found => found.map(|found| found.id),
         }
-    }
-}
-
-impl Remote {
-    fn report(&self, request: &ReportRequest) -> Result<UsageReport, Failure> {
-        let date = |day| Time::of_utc_day(day).utc_date();
-        let by: Vec<String> = request.by.iter().map(|by| by.as_str().to_owned()).collect();
-        let mut query =
-            vec![("from", date(request.days.first)), ("to", date(request.days.last)), ("by", by.join(","))];
-        let service = request.service.map(|service| service.to_string());
-        let filters = [
-            ("app", request.app_id.clone()),
-            ("key", request.key_id.clone()),
-            ("service", service),
-            ("model", request.model.clone()),
-        ];
-        query.extend(filters.into_iter().filter_map(|(name, value)| Some((name, value?))));
-        self.request("usage", self.client.usage(&query))
-    }
-
-    fn forget_user(&self, user: &str, app_id: Option<&str>) -> Result<ForgottenUser, Failure> {
-        let asked = ForgetUser { user: user.to_owned(), app_id: app_id.map(str::to_owned) };
-        self.request("usage", self.client.forget_user(&asked))
-    }
-
-    fn billing(&self) -> Result<Billing, Failure> {
-        self.request("billing", self.client.billing())
-    }
-
-    fn statement(&self, app: &str, month: Month, what: &str) -> Result<Statement, Failure> {
-        self.request(what, self.client.statement(app, &month.to_string()))
     }
 }
 
@@ -188,11 +119,4 @@ fn with_deleted_app_hint(failure: Failure) -> Failure {
     failure.with_first_hint(
         "`mk apps list` shows all apps; for a deleted one, use its id from `mk usage --by app --json`",
     )
-}
-
-fn report_failure(cause: ReportError, what: &str) -> Failure {
-    match cause {
-        ReportError::TooLong | ReportError::ByUserAndTag => Failure::new(Kind::Usage, cause.to_string()),
-        ReportError::Storage(cause) => store_failure(cause, what),
-    }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::cli::commands::eval::figures::{Figures, OpenFigures};
 use crate::cli::commands::eval::label::Label;
 use crate::cli::commands::eval::score::{
-    Duel, Group, Marks, Matrix, ModelScore, OpenScore, PairErrors, Rate, Recount,
+    Duel, Group, Matrix, ModelScore, OpenScore, PairErrors, Rate, Recount,
 };
 
 /// The shares of verdicts, and the matrix that they are from.
@@ -76,14 +76,9 @@ fn model((name, score): &(String, ModelScore)) -> Value {
         "cannot_tell": verdict.cannot_tell,
         "no_answer": verdict.no_answer,
         "accuracy": verdict.rate(),
-        "option": marks(*option),
+        "option": option,
         "option_accuracy": option.rate(),
     })
-}
-
-fn marks(marks: Marks) -> Value {
-    let Marks { right, wrong, cannot_tell, no_answer } = marks;
-    json!({ "right": right, "wrong": wrong, "cannot_tell": cannot_tell, "no_answer": no_answer })
 }
 
 fn open(figures: &OpenFigures) -> Value {

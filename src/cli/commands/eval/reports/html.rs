@@ -31,7 +31,7 @@ pub(super) fn page(document: &Value) -> String {
     page.push("</style></head><body><h1>How often the panel is right</h1>");
     page.about(document);
     page.verdicts(document);
-    page.models(document);
+    page.rates("Each model by itself", &document["models"], &["model"], &MODEL);
     page.open(&document["open"]);
     page.together(document);
     page.rates("Other rules over the same votes", &document["rules"], &["rule"], &RULE);
@@ -57,6 +57,8 @@ const VERDICTS: [(&str, &str); 8] = [
 const RULE: [(&str, &str); 5] =
     [VERDICTS[1], VERDICTS[2], ("true_found", "TRUE found"), VERDICTS[4], VERDICTS[6]];
 
+const MODEL: [(&str, &str); 2] =
+    [("accuracy", "by verdict: TRUE from FALSE"), ("option_accuracy", "by option: the right answer")];
 const GROUP: [(&str, &str); 3] = [VERDICTS[0], VERDICTS[6], VERDICTS[3]];
 
 /// The most columns of a table that shows shares as bars.
@@ -126,18 +128,6 @@ impl Page {
                 self.push(&format!("<pre><code>{}</code></pre>", lines.join("\n")));
             }
         }
-    }
-
-    fn models(&mut self, document: &Value) {
-        let row = |model: &Value| {
-            vec![text(&words(&model["model"])), share(&model["accuracy"]), share(&model["option_accuracy"])]
-        };
-        let rows = list(&document["models"]).iter().map(row).collect();
-        self.table(
-            "Each model by itself",
-            &["model", "by verdict: TRUE from FALSE", "by option: the right answer"],
-            rows,
-        );
     }
 
     fn open(&mut self, open: &Value) {

@@ -1,5 +1,7 @@
 //! The figures as text: first what a reader decides by, then what explains it.
 
+use serde_json::Value;
+
 use crate::cli::commands::eval::figures::{Figures, OpenFigures};
 use crate::cli::commands::eval::label::Label;
 use crate::cli::commands::eval::score::{Exact, Group, Marks, Matrix, OpenScore, Pairs, Rate, Recount};
@@ -10,7 +12,7 @@ use crate::cli::terminal::printer::Printer;
 use crate::cli::terminal::sanitize;
 use crate::cli::terminal::tabular::{self, Column, column, names, number, unbroken};
 use crate::cli::terminal::term::{Stream, Style, Terminal};
-use crate::cli::terminal::wrap::wrap;
+use crate::cli::terminal::wrap::{cut, wrap};
 
 /// The text of figures, part by part.
 pub(in crate::cli::commands::eval) struct Text {
@@ -94,6 +96,7 @@ impl Text {
             let columns = tabular::fit_columns(&self.printer, columns, rows, droppable);
             self.lines.extend(tabular::table(&self.printer, &columns, rows));
         }
+        self.lines.push(String::new());
     }
 
     fn models(&mut self, figures: &Figures) {
@@ -125,7 +128,6 @@ impl Text {
             return;
         }
         self.table("Each model by itself", &columns, &rows, &[7, 5]);
-        self.lines.push(String::new());
         let known = figures.known_options;
         let mut text = format!(
             "By verdict: told a TRUE statement from a FALSE one. By option: chose the right answer, of the {} of {} for \
@@ -174,7 +176,6 @@ impl Text {
         };
         let rows: Vec<Vec<String>> = open.models.iter().map(row).collect();
         self.table("The same questions without options", &columns, &rows, &[10, 9, 8, 7, 6, 3, 4]);
-        self.lines.push(String::new());
         let judge = match open.judges.as_slice() {
             [] => "there is no auditor to judge the rest".to_owned(),
             judges => format!("{} judged the rest", judges.join(", ")),
@@ -216,7 +217,6 @@ impl Text {
         };
         let rows: Vec<Vec<String>> = figures.recounts.iter().map(row).collect();
         self.table("What other rules would have said, from the same votes", &columns, &rows, &[]);
-        self.lines.push(String::new());
     }
 
     fn groups(&mut self, groups: &[Group]) {
@@ -243,7 +243,6 @@ impl Text {
         let rows: Vec<Vec<String>> = groups.iter().map(row).collect();
         if !rows.is_empty() {
             self.table("Parts of the dataset", &columns, &rows, &[4]);
-            self.lines.push(String::new());
         }
     }
 
@@ -265,7 +264,6 @@ impl Text {
         };
         let rows: Vec<Vec<String>> = Label::ALL.into_iter().filter_map(row).collect();
         self.table("What was expected, and what was said", &columns, &rows, &[]);
-        self.lines.push(String::new());
     }
 }
 
@@ -336,6 +334,29 @@ fn paired(pairs: Pairs, name: &str, apposition: &str) -> String {
         pairs.only_second,
         probability(pairs.mcnemar()),
     )
+}
+
+/// A statement in two lines for people: what is said about it behind a symbol, and its text, both cut to fit.
+pub(in crate::cli::commands::eval) fn two_lines(
+    terminal: &Terminal,
+    (style, symbol): (Style, &str),
+    headline: &str,
+    fact: &str,
+) -> [String; 2] {
+    let fits = |text: &str| {
+        let text = terminal.symbols.adapt(sanitize::line(text));
+        cut(&text, terminal.width.saturating_sub(4), terminal.symbols.cut)
+    };
+    [format!("{}  {}", terminal.out.paint.apply(style, symbol), fits(headline)), format!("   {}", fits(fact))]
+}
+
+/// A statement's id in a line for programs.
+pub(in crate::cli::commands::eval) fn id_text(id: &Value) -> String {
+    match id {
+        Value::Null => "-".to_owned(),
+        Value::String(id) => id.clone(),
+        other => other.to_string(),
+    }
 }
 
 /// `p = 0.031`, or `p < 0.001`.

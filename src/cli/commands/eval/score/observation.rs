@@ -4,6 +4,7 @@
 //! FALSE it is known only if the dataset gives the `answer`, and exactly one option other than the claimed one says the
 //! same ([`values::same`]). Guessing it would count any other answer as right, and "None of these" as always right.
 
+use serde::Serialize;
 use serde_json::Value;
 
 use super::open::Openly;
@@ -35,7 +36,7 @@ impl Mark {
 }
 
 /// How often a model was right, and what it did otherwise.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Marks {
     pub(crate) right: usize,
     pub(crate) wrong: usize,

@@ -1,70 +1,39 @@
 //! Progress of a batch on standard error: one live line with the counts, lines, or nothing.
 
-use std::time::Instant;
-
-use indicatif::{MultiProgress, ProgressBar};
-
 use crate::cli::commands::verify::announces_sandbox;
 use crate::cli::commands::verify::run::observe::Update;
 use crate::cli::target::embedded::SANDBOX_BANNER;
 use crate::cli::terminal::printer::Printer;
-use crate::cli::terminal::progress::{self, Mode};
+use crate::cli::terminal::progress::{Live, Mode};
 use crate::cli::terminal::wrap::{cells, cut};
 
-/// Shows the progress of a batch. Dropping it erases the live line.
+/// What is happening to several statements.
+pub(crate) const VERIFYING: &str = "Verifying statements";
+
+/// Shows the progress of a batch.
 pub(crate) struct BatchDisplay<'a> {
-    printer: &'a Printer,
-    mode: Mode,
+    pub(crate) live: Live<'a>,
     what: &'static str,
     /// The number of statements, if known.
     all: Option<usize>,
-    live: Option<(MultiProgress, ProgressBar)>,
-    begun: Instant,
     is_sandbox: bool,
     verified: usize,
     failed: usize,
     /// The verdicts until now, and what they cost.
     found: String,
-    ticks: usize,
 }
 
 impl<'a> BatchDisplay<'a> {
-    /// Creates a display, and shows at once that something is happening.
-    pub(crate) fn begin(printer: &'a Printer, mode: Mode, all: Option<usize>, is_sandbox: bool) -> Self {
-        Self::of("Verifying statements", printer, mode, all, is_sandbox)
-    }
-
-    /// The same for claims that are only extracted.
-    pub(crate) fn of_extractions(
-        printer: &'a Printer,
-        mode: Mode,
-        all: Option<usize>,
-        is_sandbox: bool,
-    ) -> Self {
-        Self::of("Extracting claims", printer, mode, all, is_sandbox)
-    }
-
-    fn of(
+    /// Creates a display, and shows at once `what` is happening.
+    pub(crate) fn begin(
         what: &'static str,
         printer: &'a Printer,
         mode: Mode,
         all: Option<usize>,
         is_sandbox: bool,
     ) -> Self {
-        let live = (mode == Mode::Bars).then(|| progress::bars(&printer.terminal));
-        let display = Self {
-            printer,
-            mode,
-            what,
-            all,
-            live,
-            begun: Instant::now(),
-            is_sandbox,
-            verified: 0,
-            failed: 0,
-            found: String::new(),
-            ticks: 0,
-        };
+        let live = Live::begin(printer, mode);
+        let display = Self { live, what, all, is_sandbox, verified: 0, failed: 0, found: String::new() };
         display.draw();
         display
     }
@@ -72,40 +41,14 @@ impl<'a> BatchDisplay<'a> {
     /// Takes note of an update: the spinner advances, and where simulated models take part, that is said once.
     pub(crate) fn observe(&mut self, update: &Update<'_>) {
         match update {
-            Update::Tick => self.tick(),
+            Update::Tick => self.draw(),
             Update::Event(event) if announces_sandbox(event) => {
                 if !std::mem::replace(&mut self.is_sandbox, true) {
-                    self.notice(SANDBOX_BANNER);
+                    self.live.notice(SANDBOX_BANNER);
                 }
             }
             Update::Event(_) => {}
         }
-    }
-
-    /// Prints a line above the live one.
-    pub(crate) fn notice(&self, text: &str) {
-        self.suspended(|| self.printer.notice(text));
-    }
-
-    /// Runs `act`, which uses the terminal, with the live line hidden.
-    pub(crate) fn suspended<T>(&self, act: impl FnOnce() -> T) -> T {
-        match &self.live {
-            Some((bars, _)) => bars.suspend(act),
-            None => act(),
-        }
-    }
-
-    /// Makes way for results. If they go to a pipe, nothing is drawn any more: the reading program may print to this
-    /// same terminal, and drawings would overwrite it.
-    pub(crate) fn make_way(&mut self) {
-        if self.printer.terminal.out_is_pipe {
-            self.end();
-        }
-    }
-
-    fn tick(&mut self) {
-        self.ticks += 1;
-        self.draw();
     }
 
     /// Updates how many statements are done, and what was `found` in them.
@@ -113,27 +56,19 @@ impl<'a> BatchDisplay<'a> {
         self.verified = verified;
         self.failed = failed;
         self.found = found;
-        if self.mode == Mode::Lines {
-            self.printer.notice(&self.text());
-        }
+        self.live.line(&self.text());
         self.draw();
     }
 
-    /// Erases the live line.
-    pub(crate) fn end(&mut self) {
-        if let Some((bars, _)) = self.live.take() {
-            progress::erase(&bars);
-        }
-    }
-
     fn draw(&self) {
-        let Some((_, line)) = &self.live else { return };
-        let frames = self.printer.terminal.symbols.spinner;
-        let width = self.printer.terminal.now().width - 1;
-        let spinner = frames[self.ticks % frames.len()];
+        if !self.live.is_drawn() {
+            return;
+        }
+        let width = self.live.printer.terminal.now().width - 1;
+        let spinner = self.live.spinner();
         let fitting = [self.text(), self.short_text()].map(|text| format!("{spinner} {text}"));
         let text = fitting.iter().find(|text| cells(text) <= width).unwrap_or(&fitting[1]);
-        progress::set(line, cut(text, width, ""));
+        self.live.draw(vec![cut(text, width, "")]);
     }
 
     /// `Verifying statements  12 of 40 done, 2 failed  8s  [SANDBOX]  ✓ 30 true, ✗ 1 false · $0.0112`; of a single
@@ -157,18 +92,12 @@ impl<'a> BatchDisplay<'a> {
         let all = self.all.map(|all| format!(" of {all}")).unwrap_or_default();
         let count = if self.all == Some(1) { String::new() } else { format!("{done}{all} done{failed}") };
         let mode = if self.is_sandbox { "[SANDBOX]" } else { "" };
-        [count, format!("{}s", self.begun.elapsed().as_secs()), mode.to_owned(), self.found.clone()]
+        [count, format!("{}s", self.live.elapsed().as_secs()), mode.to_owned(), self.found.clone()]
     }
 }
 
 fn joined(parts: [String; 5]) -> String {
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("  ")
-}
-
-impl Drop for BatchDisplay<'_> {
-    fn drop(&mut self) {
-        self.end();
-    }
 }
 
 #[cfg(test)]
@@ -179,7 +108,7 @@ mod tests {
     #[test]
     fn where_there_is_little_room_the_verdicts_come_before_the_words() {
         let printer = Printer { terminal: Terminal::test(44, Paint::Plain), quiet: false, verbose: false };
-        let mut display = BatchDisplay::begin(&printer, Mode::None, Some(40), true);
+        let mut display = BatchDisplay::begin(VERIFYING, &printer, Mode::None, Some(40), true);
         display.count(12, 0, "82 % right · 10 s left".to_owned());
         assert_eq!(
             display.text(),

@@ -1,20 +1,13 @@
 //! Progress of a single verification on standard error: live rows, a line per step, or nothing.
 
-use std::time::{Duration, Instant};
-
-use indicatif::{MultiProgress, ProgressBar};
-
 use super::page::mark;
 use crate::api::verify::{Assessment, Event};
 use crate::cli::terminal::humanize::counted;
 use crate::cli::terminal::printer::Printer;
-use crate::cli::terminal::progress::{self, Mode};
+use crate::cli::terminal::progress::{Live, Mode};
 use crate::cli::terminal::sanitize;
 use crate::cli::terminal::term::Terminal;
 use crate::cli::terminal::wrap::{cells, cut};
-
-/// The interval of ticks, which animate the spinner.
-pub(crate) const TICK: Duration = Duration::from_millis(100);
 
 /// The progress of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,67 +22,22 @@ struct Row {
     state: State,
 }
 
-/// Shows the progress of a verification. Dropping it erases the live rows.
+/// Shows the progress of a verification.
 pub(crate) struct Display<'a> {
-    printer: &'a Printer,
-    mode: Mode,
-    live: Option<(MultiProgress, Vec<ProgressBar>)>,
-    begun: Instant,
+    pub(crate) live: Live<'a>,
     stage: &'static str,
     rows: Vec<Row>,
     is_sandbox: bool,
-    ticks: usize,
 }
 
 impl<'a> Display<'a> {
     /// Creates a display, and shows at once that something is happening. With `Bars`, rows appear once the claims are
     /// known.
     pub(crate) fn begin(printer: &'a Printer, mode: Mode, is_sandbox: bool) -> Self {
-        let live = (mode == Mode::Bars).then(|| {
-            let (bars, header) = progress::bars(&printer.terminal);
-            (bars, vec![header])
-        });
-        let display = Self {
-            printer,
-            mode,
-            live,
-            begun: Instant::now(),
-            stage: "Connecting",
-            rows: Vec::new(),
-            is_sandbox,
-            ticks: 0,
-        };
+        let live = Live::begin(printer, mode);
+        let display = Self { live, stage: "Connecting", rows: Vec::new(), is_sandbox };
         display.draw();
         display
-    }
-
-    /// Prints a line above the live rows.
-    pub(crate) fn notice(&self, text: &str) {
-        match &self.live {
-            Some((bars, _)) => bars.suspend(|| self.printer.notice(text)),
-            None => self.printer.notice(text),
-        }
-    }
-
-    /// Makes way for results. If they go to a pipe, nothing is drawn any more: the reading program may print to this
-    /// same terminal, and drawings would overwrite it.
-    pub(crate) fn make_way(&mut self) {
-        if self.printer.terminal.out_is_pipe {
-            self.end();
-        }
-    }
-
-    /// Erases the live rows.
-    pub(crate) fn end(&mut self) {
-        if let Some((bars, _)) = self.live.take() {
-            progress::erase(&bars);
-        }
-    }
-
-    /// Advances the spinner.
-    pub(crate) fn tick(&mut self) {
-        self.ticks += 1;
-        self.draw();
     }
 
     /// Updates the display for an event.
@@ -101,7 +49,6 @@ impl<'a> Display<'a> {
                 let row =
                     |claim: &String| Row { claim: sanitize::line(claim).into_owned(), state: State::Waiting };
                 self.rows = extracted.claims.iter().map(row).collect();
-                self.add_rows();
                 self.line(&found(extracted.claims.len(), extracted.skipped.len()));
             }
             Event::VerifyingClaims(_) => self.step("Verifying claims"),
@@ -129,10 +76,8 @@ impl<'a> Display<'a> {
     }
 
     fn line(&self, text: &str) {
-        if self.mode == Mode::Lines {
-            let label = if self.is_sandbox { "[SANDBOX] " } else { "" };
-            self.printer.notice(&format!("{label}{text}"));
-        }
+        let label = if self.is_sandbox { "[SANDBOX] " } else { "" };
+        self.live.line(&format!("{label}{text}"));
     }
 
     fn set(&mut self, index: usize, state: State) {
@@ -147,61 +92,36 @@ impl<'a> Display<'a> {
         self.rows.iter().filter(|row| matches!(row.state, State::Done(_))).count()
     }
 
-    /// Adds a bar for each row that fits on the screen.
-    fn add_rows(&mut self) {
-        let room = self.printer.terminal.now().height.saturating_sub(3);
-        let wanted = 1 + self.rows.len().min(room);
-        if let Some((bars, drawn)) = &mut self.live {
-            while drawn.len() < wanted {
-                drawn.push(progress::add_row(bars));
-            }
+    /// Draws a header and, below it, as many claims as fit on the screen.
+    pub(crate) fn draw(&self) {
+        if !self.live.is_drawn() {
+            return;
         }
-    }
-
-    fn draw(&self) {
-        let Some((_, drawn)) = &self.live else { return };
-        let Some((header, claims)) = drawn.split_first() else { return };
-        let terminal = &self.printer.terminal.now();
-        progress::set(header, self.header(terminal));
-        let hidden = self.rows.len().saturating_sub(claims.len());
-        for (index, (bar, row)) in claims.iter().zip(&self.rows).enumerate() {
-            let is_last = index + 1 == claims.len();
-            let text = if is_last && hidden > 0 {
-                format!("  {} and {} more", terminal.symbols.cut, hidden + 1)
-            } else {
-                self.row(terminal, index, row)
-            };
-            progress::set(bar, text);
+        let terminal = &self.live.printer.terminal.now();
+        let room = terminal.height.saturating_sub(3);
+        let mut rows = vec![self.header(terminal)];
+        let (spinner, digits) = (self.live.spinner(), self.rows.len().to_string().len());
+        let drawn = self.rows.iter().zip(1..).take(room);
+        rows.extend(drawn.map(|(row, at)| row_text(terminal, spinner, &format!("{at:>digits$}"), row)));
+        if self.rows.len() > room
+            && let Some(last) = rows.get_mut(1..).and_then(<[_]>::last_mut)
+        {
+            *last = format!("  {} and {} more", terminal.symbols.cut, self.rows.len() - room + 1);
         }
+        self.live.draw(rows);
     }
 
     /// `⠹ Verifying claims  1/4  2s  [SANDBOX]`
     fn header(&self, terminal: &Terminal) -> String {
-        let mut parts = vec![format!("{} {}", self.spinner(), self.stage)];
+        let mut parts = vec![format!("{} {}", self.live.spinner(), self.stage)];
         if !self.rows.is_empty() {
             parts.push(format!("{}/{}", self.done(), self.rows.len()));
         }
-        parts.push(format!("{}s", self.begun.elapsed().as_secs()));
+        parts.push(format!("{}s", self.live.elapsed().as_secs()));
         if self.is_sandbox {
             parts.push("[SANDBOX]".to_owned());
         }
         cut(&parts.join("  "), terminal.width - 1, "")
-    }
-
-    fn row(&self, terminal: &Terminal, index: usize, row: &Row) -> String {
-        let digits = self.rows.len().to_string().len();
-        row_text(terminal, self.spinner(), &format!("{:>digits$}", index + 1), row)
-    }
-
-    fn spinner(&self) -> &'static str {
-        let frames = self.printer.terminal.symbols.spinner;
-        frames[self.ticks % frames.len()]
-    }
-}
-
-impl Drop for Display<'_> {
-    fn drop(&mut self) {
-        self.end();
     }
 }
 

@@ -87,7 +87,12 @@ pub(crate) fn located_claim(result: &ClaimResult, places: &Places) -> Value {
 
 /// The `--json` document for several statements, with totals unless it broke off.
 pub(crate) fn batch(entries: &[Value], totals: Option<&Totals>, exit: u8) -> Value {
-    let mut document = json!({ "schema": BATCH_SCHEMA, "exit": exit, "statements": entries });
+    several(BATCH_SCHEMA, entries, totals, exit)
+}
+
+/// The document of several statements.
+pub(crate) fn several(schema: &str, entries: &[Value], totals: Option<&impl Serialize>, exit: u8) -> Value {
+    let mut document = json!({ "schema": schema, "exit": exit, "statements": entries });
     if let Some(totals) = totals {
         document["totals"] = json!(totals);
     }

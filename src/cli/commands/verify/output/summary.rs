@@ -108,14 +108,9 @@ impl Spent {
 }
 
 impl Totals {
-    /// Of nothing yet.
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
     /// Of one verification.
     pub(crate) fn of(result: &VerifyResponse) -> Self {
-        let mut totals = Self::new();
+        let mut totals = Self::default();
         totals.add(result);
         totals
     }

@@ -14,7 +14,7 @@ use crate::api::verify::Event;
 use crate::cli::commands::verify::gate::{self, Gate};
 use crate::cli::commands::verify::input::place::Places;
 use crate::cli::commands::verify::input::source::Source;
-use crate::cli::commands::verify::output::batch_display::BatchDisplay;
+use crate::cli::commands::verify::output::batch_display::{BatchDisplay, VERIFYING};
 use crate::cli::commands::verify::output::json::{self, Finished};
 use crate::cli::commands::verify::output::page::mark;
 use crate::cli::commands::verify::output::plain;
@@ -44,12 +44,13 @@ pub(crate) async fn run(
     receipts: Option<ReceiptFile>,
     entries: &mut Vec<Value>,
 ) -> Outcome {
+    let display = BatchDisplay::begin(VERIFYING, &plan.printer, plan.progress, all, backend.is_sandbox);
     let batch = Batch {
         plan,
         backend,
         all,
         rate_limit_wait: RateLimitWait::new(plan.max_wait.unwrap_or(BATCH_MAX_WAIT)),
-        display: RefCell::new(BatchDisplay::begin(&plan.printer, plan.progress, all, backend.is_sandbox)),
+        display: RefCell::new(display),
         refusal: Refusal::default(),
         done: RefCell::default(),
         begun: Instant::now(),
@@ -60,7 +61,7 @@ pub(crate) async fn run(
         entries,
         worst: 0,
         printed: 0,
-        totals: Totals::new(),
+        totals: Totals::default(),
         gate: Gate::default(),
         rows: batch.has_one_table().then(|| Rows::new(&plan.printer.terminal, true)),
         first_failure: None,
@@ -112,7 +113,7 @@ impl Batch<'_> {
     }
 
     async fn verify(&self, source: &Source, text: String) -> Result<Finished, Failure> {
-        let announce = |text: &str| self.display.borrow().notice(text);
+        let announce = |text: &str| self.display.borrow().live.notice(text);
         let (mut claims, places) = (Vec::new(), Places::new(Some(source), &text));
         let mut observe = |update: Update<'_>| {
             self.display.borrow_mut().observe(&update);
@@ -200,7 +201,11 @@ impl Report<'_, '_> {
         self.batch.display.borrow_mut().count(self.totals.done(), self.totals.failed(), self.so_far());
         match self.batch.plan.format {
             Format::Json => self.entries.push(json::entry(&done.source, &done.outcome)),
-            Format::JsonLines => self.failed_json_line(&done)?,
+            Format::JsonLines => {
+                if let Err(failure) = &done.outcome {
+                    self.batch.plan.printer.json_line(&json::failed(&done.source, failure))?;
+                }
+            }
             _ if self.tells_failures_at_the_end() => {
                 let failure = done.outcome.err().map(|failure| (done.source, failure));
                 self.first_failure = self.first_failure.take().or(failure);
@@ -231,13 +236,6 @@ impl Report<'_, '_> {
     fn tells_failures_at_the_end(&self) -> bool {
         let plan = self.batch.plan;
         plan.printer.quiet && !matches!(plan.format, Format::Json | Format::JsonLines)
-    }
-
-    fn failed_json_line(&self, done: &StatementOutcome) -> Result<(), Failure> {
-        match &done.outcome {
-            Ok(_) => Ok(()),
-            Err(failure) => self.batch.plan.printer.json_line(&json::failed(&done.source, failure)),
-        }
     }
 
     fn plain(&mut self, done: &StatementOutcome) -> Result<(), Failure> {
@@ -287,9 +285,7 @@ impl Report<'_, '_> {
     /// Prints results, with the bars out of the way.
     fn print(&mut self, lines: &[String]) -> Result<(), Failure> {
         self.printed += lines.len();
-        let printer = &self.batch.plan.printer;
-        self.batch.display.borrow_mut().make_way();
-        self.batch.display.borrow().suspended(|| lines.iter().try_for_each(|line| printer.line(line)))
+        self.batch.display.borrow().live.print(lines)
     }
 
     /// The totals so far in one line.
@@ -320,7 +316,7 @@ impl Report<'_, '_> {
     fn finish(mut self) -> Outcome {
         self.has_ended = true;
         let printer = &self.batch.plan.printer;
-        self.batch.display.borrow_mut().end();
+        self.batch.display.borrow().live.end();
         if self.totals.statements() == 0 {
             return Err(Failure::usage("the input has no statements"));
         }

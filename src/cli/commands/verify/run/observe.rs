@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use tokio::time::{self, MissedTickBehavior};
 
 use crate::api::verify::Event;
-use crate::cli::commands::verify::output::display::TICK;
 use crate::cli::process::exit::Failure;
 use crate::cli::target::remote;
+use crate::cli::terminal::progress::TICK;
 use crate::client::VerifyStream;
 
 /// What an observer receives.

@@ -21,7 +21,6 @@ use crate::cli::commands::verify::{Format, Plan, announces_sandbox, verdict};
 use crate::cli::process::exit::{Failure, Outcome};
 use crate::cli::target::backend::Backend;
 use crate::cli::target::embedded::SANDBOX_BANNER;
-use crate::cli::terminal::printer::Printer;
 
 /// What was found of a statement before its verification broke off.
 #[derive(Debug, Default)]
@@ -44,13 +43,13 @@ pub(crate) async fn run(
 ) -> Outcome {
     let display = RefCell::new(Display::begin(&plan.printer, plan.progress, backend.is_sandbox));
     let rate_limit_wait = RateLimitWait::new(plan.max_wait.unwrap_or(Duration::ZERO));
-    let announce = |text: &str| display.borrow().notice(text);
+    let announce = |text: &str| display.borrow().live.notice(text);
     let places = Places::new(source, &text);
     let mut early_output = EarlyOutput::new(plan, &places, &display, found);
     let mut observe = |update: Update<'_>| {
         let event = match update {
             Update::Tick => {
-                display.borrow_mut().tick();
+                display.borrow().draw();
                 return Ok(());
             }
             Update::Event(event) => event,
@@ -62,7 +61,7 @@ pub(crate) async fn run(
         early_output.event(event)
     };
     let verified = plan.verify(backend, source, text, &rate_limit_wait, &announce, &mut observe).await;
-    display.borrow_mut().end();
+    display.borrow().live.end();
     let verified = verified.and_then(|finished| keep(receipts, &finished).map(|()| finished));
     let finished = match verified {
         Ok(finished) => finished,
@@ -117,8 +116,6 @@ fn print(plan: &Plan, finished: &Finished, gate: &Gate) -> Result<(), Failure> {
 struct EarlyOutput<'a, 'd> {
     plan: &'a Plan,
     places: &'d Places,
-    printer: &'a Printer,
-    format: Format,
     display: &'d RefCell<Display<'a>>,
     claims: Vec<String>,
     waiting: BTreeMap<usize, ClaimResult>,
@@ -140,8 +137,6 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
         Self {
             plan,
             places,
-            printer: &plan.printer,
-            format: plan.format,
             display,
             claims: Vec::new(),
             waiting: BTreeMap::new(),
@@ -161,10 +156,10 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
         }
         match event {
             Event::ClaimsExtracted(extracted) => self.claims.clone_from(&extracted.claims),
-            Event::ClaimVerified(verified) if self.format == Format::JsonLines => {
-                self.display.borrow_mut().make_way();
+            Event::ClaimVerified(verified) if self.plan.format == Format::JsonLines => {
+                self.display.borrow().live.make_way();
                 let text = self.claims.get(verified.claim_index).map_or("", String::as_str);
-                self.printer.json_line(&json::claim_line(None, self.places, text, verified))?;
+                self.plan.printer.json_line(&json::claim_line(None, self.places, text, verified))?;
             }
             Event::ClaimVerified(verified) => {
                 if let Some(result) = &verified.result
@@ -172,7 +167,7 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
                 {
                     self.waiting.insert(verified.claim_index, (**result).clone());
                 }
-                while self.format == Format::Plain
+                while self.plan.format == Format::Plain
                     && let Some(claim) = self.waiting.remove(&self.printed)
                 {
                     self.plain(&claim)?;
@@ -184,8 +179,8 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
     }
 
     fn plain(&mut self, claim: &ClaimResult) -> Result<(), Failure> {
-        self.display.borrow_mut().make_way();
-        self.printer.line(&plain::claim(None, self.printed, claim))?;
+        self.display.borrow().live.make_way();
+        self.plan.printer.line(&plain::claim(None, self.printed, claim))?;
         self.printed += 1;
         Ok(())
     }
@@ -202,25 +197,25 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
     /// with `-q`.
     fn tell_found(&self) {
         let is_for_people = self.plan.format.is_for_people();
-        if self.verified.results.is_empty() || is_for_people && !self.printer.quiet {
+        if self.verified.results.is_empty() || is_for_people && !self.plan.printer.quiet {
             return;
         }
         let mut gate = Gate::default();
         gate.add(None, verdict::faults(&self.verified, &self.plan.fail_on), self.places);
-        let text = summary::of_partial(&self.printer.terminal, &self.verified, self.claims.len());
+        let text = summary::of_partial(&self.plan.printer.terminal, &self.verified, self.claims.len());
         if gate.is_empty() {
-            self.printer.notice(&text);
+            self.plan.printer.notice(&text);
         } else {
-            gate.tell_findings(self.printer, &text);
+            gate.tell_findings(&self.plan.printer, &text);
         }
     }
 
     fn print_found(&mut self) -> Result<(), Failure> {
         let found = std::mem::take(&mut self.waiting);
         let total = self.claims.len();
-        let terminal = self.printer.terminal.now();
+        let terminal = self.plan.printer.terminal.now();
         let page = self.plan.page(&terminal, Some(self.places));
-        let lines = match self.format {
+        let lines = match self.plan.format {
             _ if found.is_empty() => return Ok(()),
             Format::List => page.partial(&found, total),
             Format::Table => table::partial(&page, &found, total),
@@ -232,19 +227,23 @@ impl<'a, 'd> EarlyOutput<'a, 'd> {
             }
             Format::JsonLines => return Ok(()),
         };
-        lines.iter().try_for_each(|line| self.printer.line(line))
+        lines.iter().try_for_each(|line| self.plan.printer.line(line))
     }
 
     fn finish(&mut self, finished: &Finished) -> Result<(), Failure> {
         self.has_ended = true;
         self.waiting.clear();
-        if self.format != Format::Plain {
+        if self.plan.format != Format::Plain {
             return Ok(());
         }
         for claim in finished.result.results.iter().skip(self.printed) {
             self.plain(claim)?;
         }
-        finished.result.skipped.iter().try_for_each(|part| self.printer.line(&plain::skipped(None, part)))
+        finished
+            .result
+            .skipped
+            .iter()
+            .try_for_each(|part| self.plan.printer.line(&plain::skipped(None, part)))
     }
 }
 
@@ -254,7 +253,7 @@ impl Drop for EarlyOutput<'_, '_> {
         if std::thread::panicking() || self.has_ended || self.verified.results.is_empty() {
             return;
         }
-        self.display.borrow_mut().end();
+        self.display.borrow().live.end();
         // If nobody reads it, whatever ended the verification is reported all the same.
         let _ = self.break_off();
     }

@@ -1,7 +1,6 @@
 //! Verifies statements on a server, or extracts their claims, with the settings that flags and configuration files
 //! give.
 
-use std::fs::File;
 use std::path::Path;
 use std::time::Duration;
 
@@ -159,14 +158,12 @@ fn context(path: &Path) -> Result<String, Failure> {
     if path == Path::new("-") {
         return Err(Failure::usage("--context needs a file, not standard input"));
     }
-    let file = File::open(path).map_err(|cause| {
-        Failure::usage(format!("--context: cannot read {}: {cause}", path.display())).caused_by(cause)
-    });
-    let name = format!("--context: {}", path.display());
-    // A context cannot be split into parts, as the hint for other texts says.
-    let text = text::read_capped(file?, &name).map_err(|cause| Failure { hints: Vec::new(), ..cause })?;
+    let text = text::of_file("--context", path).map_err(|cause| Failure { hints: Vec::new(), ..cause })?;
     if text.chars().count() > MAX_CONTEXT_CHARS {
-        return Err(Failure::usage(format!("{name} is longer than {MAX_CONTEXT_CHARS} characters")));
+        let path = path.display();
+        return Err(Failure::usage(format!(
+            "--context: {path} is longer than {MAX_CONTEXT_CHARS} characters"
+        )));
     }
     Ok(text)
 }

@@ -15,7 +15,7 @@ use crate::cli::commands::verify::{gate, verdict};
 use crate::cli::process::exit::Failure;
 use crate::cli::terminal::sanitize;
 use crate::cli::terminal::term::{Style, Terminal};
-use crate::cli::terminal::wrap::{cells, cut, visible_cells, wrap};
+use crate::cli::terminal::wrap::{cells, cut, hanging, visible_cells, wrap};
 
 /// What is said of a claim that may not say what the text says.
 const CONTESTED: &str = "contested: a model doubts that this is what the text says";
@@ -192,13 +192,8 @@ impl Page<'_> {
 
     /// What is said of no claim.
     fn note(&self, text: &str) -> Vec<String> {
-        let symbol = self.terminal.symbols.skipped;
-        let mut lines = self.paragraph(3, 0, text);
-        if let Some(first) = lines.first_mut() {
-            let painted = self.terminal.out.paint.apply(Style::Open, symbol);
-            *first = format!("{painted}  {}", first.trim_start());
-        }
-        lines
+        let symbol = self.terminal.out.paint.apply(Style::Open, self.terminal.symbols.skipped);
+        self.hanging(&format!("{symbol}  "), 3, text)
     }
 
     /// `4 claims: ✓ 2 true, ✗ 1 false, ~ 1 no consensus · 3 models · 2.4 s · 3,120 tokens · $0.0031`
@@ -243,16 +238,12 @@ impl Page<'_> {
 
     /// A paragraph at an indent; lines after the first are indented by `hanging` more.
     pub(crate) fn paragraph(&self, indent: usize, hanging: usize, text: &str) -> Vec<String> {
-        let width = self.line_width().saturating_sub(indent + hanging).max(10);
-        let lines = wrap(text, width);
-        lines
-            .into_iter()
-            .enumerate()
-            .map(|(index, line)| {
-                let indent = if index == 0 { indent } else { indent + hanging };
-                format!("{:indent$}{line}", "")
-            })
-            .collect()
+        self.hanging(&" ".repeat(indent), indent + hanging, text)
+    }
+
+    /// Wrapped text behind `first`, and below that with this indent.
+    pub(crate) fn hanging(&self, first: &str, indent: usize, text: &str) -> Vec<String> {
+        hanging(first, indent, &wrap(text, self.line_width().saturating_sub(indent).max(10)))
     }
 }
 
