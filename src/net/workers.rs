@@ -53,7 +53,17 @@ impl<T> PerWorker<T> {
 
     /// This thread's value.
     pub fn here(&self) -> &T {
-        &self.0[current().min(self.0.len() - 1)].0
+        self.of(self.place())
+    }
+
+    /// Where this thread's value is.
+    pub fn place(&self) -> usize {
+        current().min(self.0.len() - 1)
+    }
+
+    /// The value at a place.
+    pub fn of(&self, place: usize) -> &T {
+        &self.0[place].0
     }
 
     /// All values.

@@ -38,16 +38,13 @@ const SIGN_OF_LIFE: Duration = Duration::from_secs(1);
 /// The calls under way of a server, and its name in the journal.
 pub(super) struct Journal {
     server: Arc<str>,
-    lists: PerWorker<List>,
+    /// The calls that each worker has begun.
+    lists: PerWorker<Mutex<Slab<Arc<OpenCall>>>>,
     /// The number of the last call that was written down.
     last_number: AtomicU64,
     /// When something was last written.
     written_at: Mutex<Option<Instant>>,
 }
-
-/// The calls that one worker has begun; clones share the list.
-#[derive(Clone, Default)]
-struct List(Arc<Mutex<Slab<Arc<OpenCall>>>>);
 
 /// A call under way.
 pub(super) struct OpenCall {
@@ -77,11 +74,11 @@ struct SharedTokens {
     cache_written: AtomicU64,
 }
 
-/// The place of a call in the list.
+/// The place of a call in the lists. Small, as every call holds one while it waits.
 pub(super) struct Registration {
     call: Arc<OpenCall>,
-    list: List,
-    index: usize,
+    list: u32,
+    index: u32,
 }
 
 /// Calls that a flush is to write down, with what they have used.
@@ -105,10 +102,17 @@ impl Journal {
     }
 
     /// Registers a call that begins.
+    #[expect(clippy::cast_possible_truncation, reason = "neither cores nor calls under way are billions")]
     pub(super) fn begin(&self, call: OpenCall) -> Registration {
-        let (call, list) = (Arc::new(call), self.lists.here().clone());
-        let index = list.0.locked().insert(call.clone());
-        Registration { call, list, index }
+        let (call, list) = (Arc::new(call), self.lists.place());
+        let index = self.lists.of(list).locked().insert(call.clone());
+        Registration { call, list: list as u32, index: index as u32 }
+    }
+
+    /// Takes a call off its list. To be called before its row is queued.
+    pub(super) fn end(&self, Registration { list, index, .. }: &Registration) {
+        // Dropped after the lock is released.
+        let _call = self.lists.of(*list as usize).locked().try_remove(*index as usize);
     }
 
     /// What is to be written down now. To be called by one flush at a time, after it has taken the queued rows.
@@ -116,7 +120,7 @@ impl Journal {
         let mut long = Vec::new();
         for list in self.lists.all() {
             // Nothing else is done under the lock, for which requests wait.
-            let calls = list.0.locked();
+            let calls = list.locked();
             let of_list = calls.iter().map(|(_, call)| call);
             long.extend(of_list.filter(|call| call.is_long(now)).inspect(|call| self.number(call)).cloned());
         }
@@ -246,12 +250,6 @@ impl Registration {
     /// The call.
     pub(super) fn call(&self) -> &Arc<OpenCall> {
         &self.call
-    }
-
-    /// Takes the call off the list. To be called before its row is queued.
-    pub(super) fn end(&self) {
-        // Dropped after the lock is released.
-        let _call = self.list.0.locked().try_remove(self.index);
     }
 }
 

@@ -65,7 +65,7 @@ fn a_long_call_is_written_down_and_again_when_it_has_used_more() {
             .lists
             .all()
             .flat_map(|list| {
-                let calls = list.0.locked();
+                let calls = list.locked();
                 let written = |call: &OpenCall| {
                     (call.written_at.load(Ordering::Relaxed) > 0).then(|| call.written.get().completion)
                 };
@@ -106,7 +106,7 @@ fn short_calls_and_calls_that_have_ended_leave_nothing() {
     ledger.flush_at(Instant::now() + OLD).unwrap();
     assert_eq!(booked_of_the_dead(&store), []);
     assert_eq!(sums(&store).attempts, 2);
-    assert!(ledger.journal().lists.all().all(|list| list.0.locked().is_empty()));
+    assert!(ledger.journal().lists.all().all(|list| list.locked().is_empty()));
 }
 
 #[test]

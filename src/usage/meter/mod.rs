@@ -257,9 +257,10 @@ impl Attempt {
         if let (Some(reservation), Some(cost)) = (&mut reservation, cost) {
             reservation.settle(cost);
         }
+        let ledger = &self.accounting.ledger;
         let call = self.registration.call();
         let took = call.begun.elapsed();
-        self.registration.end();
+        ledger.journal().end(&self.registration);
         let used = Used { usage, cost };
         let position = call.request.add(&call.model, self.purpose, outcome, used);
         let tokens = usage.tokens;
@@ -279,7 +280,6 @@ impl Attempt {
             let span = std::mem::take(&mut *call.span.locked());
             spans::end(span, &counted, usage.is_estimated);
         }
-        let ledger = &self.accounting.ledger;
         let row = call.row(&End { outcome, used, took, position }, ledger.journal().server());
         tracing::debug!(
             request_id = &*row.request_id,
