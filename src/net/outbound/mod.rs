@@ -5,5 +5,6 @@ pub(crate) mod connect_error;
 mod error;
 pub(crate) mod http1;
 pub(crate) mod roots;
+mod tcp;
 
 pub(crate) use error::SendError;

@@ -23,14 +23,12 @@ use bytes::Bytes;
 use http::uri::Scheme;
 use http::{HeaderName, HeaderValue, Method, Response, Uri};
 use hyper::body::{Frame, SizeHint};
-use hyper_util::client::legacy::connect::HttpConnector;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
-use tower_service::Service;
 
-use super::{SendError, connect_error};
+use super::{SendError, connect_error, tcp};
 
 mod connection;
 mod encoded_request;
@@ -75,7 +73,6 @@ pub(crate) struct ConnectionPool {
     address: Uri,
     /// The value of the `Host` header.
     host: HeaderValue,
-    connector: HttpConnector,
     /// What encrypts connections, if the address asks for it.
     tls: Option<Arc<ClientConfig>>,
     connect_timeout: Duration,
@@ -105,16 +102,11 @@ impl ConnectionPool {
         max_idle: usize,
         tls: ClientConfig,
     ) -> Result<Self, http::Error> {
-        let mut connector = HttpConnector::new();
-        connector.enforce_http(false);
-        // Otherwise Nagle's algorithm delays small requests.
-        connector.set_nodelay(true);
         let is_encrypted = address.scheme() == Some(&Scheme::HTTPS);
         let host = address.authority().map_or("", http::uri::Authority::as_str);
         Ok(Self {
             host: HeaderValue::from_str(host)?,
             address: address.clone(),
-            connector,
             tls: is_encrypted.then(|| Arc::new(tls)),
             connect_timeout,
             idle: Arc::new(IdleConnections { state: Mutex::default(), max: max_idle }),
@@ -193,13 +185,14 @@ impl ConnectionPool {
     }
 
     async fn dial(&self) -> Result<Connection, Box<dyn Error + Send + Sync>> {
-        // The connector is always ready.
-        let plain = self.connector.clone().call(self.address.clone()).await?.into_inner();
-        let Some(tls) = &self.tls else { return Ok(Connection::plain(plain)) };
         let host = self.address.host().unwrap_or_default().trim_matches(['[', ']']);
+        let port = self.address.port_u16().unwrap_or(if self.tls.is_some() { 443 } else { 80 });
+        let plain = tcp::connect(host, port).await?;
+        let Some(tls) = &self.tls else { return Ok(Connection::plain(plain)) };
         let name = ServerName::try_from(host)?.to_owned();
-        // Boxed, as hundreds of plain connections that are made at once need no room for it: 2 KB each.
-        Ok(Connection::encrypted(Box::pin(TlsConnector::from(tls.clone()).connect(name, plain)).await?))
+        // Boxed, as hundreds of plain connections that are made at once need no room for it.
+        let encrypted = Box::pin(TlsConnector::from(tls.clone()).connect(name, plain)).await?;
+        Ok(Connection::encrypted(encrypted))
     }
 }
 
