@@ -85,15 +85,15 @@ fn partial_results_are_shown_before_a_timeout_error() {
     for (view, columns, found) in
         [("list", 44, list), ("list", 80, list), ("table", 44, list), ("table", 80, " ✓   2   TRUE ")]
     {
-        let shown = verify(&[], &["--view", view, "--timeout", "1s", &text], columns).last;
-        let (before, error) = shown.split_once("error: no result within 1 s").unwrap();
+        let shown = verify(&[], &["--view", view, "--timeout", "3s", &text], columns).last;
+        let (before, error) = shown.split_once("error: no result within 3 s").unwrap();
         assert!(before.contains(found) && before.contains("Eiffel"), "{shown}");
         assert!(before.trim_end().ends_with("\nonly 1 of 2 claims was verified"), "{shown}");
         assert!(!before.contains("Sydney") && error.contains("hint: allow more"), "{shown}");
     }
-    let nothing = verify(&[], &["--timeout", "1s", stalls], 80).last;
+    let nothing = verify(&[], &["--timeout", "3s", stalls], 80).last;
     assert!(nothing.contains("error: ") && !nothing.contains("only 0"), "{nothing}");
-    let piped = Mk::new().args(["verify", "--sandbox", "--timeout", "1s", &text]).run();
+    let piped = Mk::new().args(["verify", "--sandbox", "--timeout", "3s", &text]).run();
     assert_eq!(piped.code(), 6, "{piped:?}");
     assert_eq!(piped.stdout, "2\tTRUE\tTTT\tThe Eiffel Tower is in Paris.\n");
 }

@@ -32,6 +32,7 @@ pub(super) async fn connect(host: &str, port: u16) -> io::Result<TcpStream> {
     };
     // Otherwise Nagle's algorithm delays small requests.
     stream.set_nodelay(true)?;
+    tracing::trace!(host, address = ?stream.peer_addr().ok(), "connected");
     Ok(stream)
 }
 

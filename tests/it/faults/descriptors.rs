@@ -131,8 +131,9 @@ async fn call_without_descriptors(host: &str) {
     fixture.verify_must_succeed().await;
     let log = fixture.end().await;
     assert!(reports(&log, &["no file descriptor", "oo many open files"]), "{host}: {:?}", problems(&log));
-    // No caller was waiting, but after every connection the server tries to accept another, which may fail as well.
-    let unrelated = ["request", "cannot accept a connection; trying again"];
+    // No caller was waiting, but after every connection the server tries to accept another, which may fail as well. On a
+    // slow machine, so may what the server does every second.
+    let unrelated = ["request", "cannot accept a connection; trying again", "cannot check for revoked keys"];
     let told =
         problems(&log).into_iter().filter(|line| !unrelated.iter().any(|name| line["message"] == *name));
     assert_eq!(told.count(), 1, "{host}: {:?}", problems(&log));
