@@ -43,7 +43,7 @@ pub use crate::json::reader::{Json, Reader};
 pub use crate::providers::catalog::estimate;
 pub use crate::providers::{
     Answer, Chat, CompletionRequest, Effort, Failure, Finish, MAX_BREAKER_PAUSE, MAX_CHOICES, Message,
-    NativeRequest, Protocol, Role, Schema, SetupError, Takes,
+    NativeRequest, Prompt, Protocol, Role, Schema, SetupError, Takes,
 };
 
 /// The operator's settings for chat completions.

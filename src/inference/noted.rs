@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::providers::{Answer, Chat, CompletionRequest, CompletionStream, Finish, Role};
+use crate::providers::{Answer, Chat, CompletionRequest, CompletionStream, Finish};
 use crate::traces::Span;
 
 /// The most messages of a conversation.
@@ -79,14 +79,10 @@ pub(super) fn answer(span: &mut Span, chat: &Chat, answer: &Answer) {
     span.set_some("gen_ai.response.model", answer.model.as_deref().map(str::to_owned));
     span.set("gen_ai.response.finish_reasons", vec![reason.to_owned()]);
     if span.captures() {
-        let messages = chat.messages.iter().map(|message| {
-            let role = match message.role {
-                Role::System => "system",
-                Role::User => "user",
-                Role::Assistant => "assistant",
-            };
-            json!({"role": role, "parts": [part(&message.content)]})
-        });
+        let messages = chat
+            .messages
+            .iter()
+            .map(|message| json!({"role": message.role.as_str(), "parts": [part(&message.content)]}));
         span.set("gen_ai.input.messages", messages.collect::<Value>().to_string());
         let output = json!([{"role": "assistant", "parts": [part(&answer.text)], "finish_reason": reason}]);
         span.set("gen_ai.output.messages", output.to_string());

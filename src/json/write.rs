@@ -49,7 +49,7 @@ fn write_object(out: &mut Vec<u8>, fields: &Map<String, Value>) {
 }
 
 /// Appends a string.
-pub(super) fn write_string(out: &mut Vec<u8>, text: &str) {
+pub(crate) fn write_string(out: &mut Vec<u8>, text: &str) {
     out.push(b'"');
     let mut rest = text.as_bytes();
     while !rest.is_empty() {

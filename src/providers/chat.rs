@@ -1,19 +1,17 @@
 //! A conversation of our own with a model, and its answer.
 //!
-//! It is kept as what it is made of, most of it borrowed, as thousands of calls may wait; it becomes a chat completion
-//! when it is sent.
+//! It becomes a chat completion when it is sent ([`Prompt`](super::Prompt)).
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::catalog::estimate;
-use super::{CompletionRequest, CompletionResponse, Effort, FailedCall, Failure, Kind, Model, Structure};
-use crate::json::fields::Fields;
+use super::{CompletionResponse, Effort, FailedCall, Failure, Kind, Model, Structure};
+use crate::json::fields::{Fields, write_field};
 use crate::json::reader::Json;
+use crate::json::write::write_string;
 use crate::money::Tokens;
 
 /// A conversation to be completed, independent of any provider's format.
@@ -32,7 +30,7 @@ pub struct Chat {
 }
 
 /// One message of a conversation.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Message {
     /// The author.
     pub role: Role,
@@ -41,8 +39,7 @@ pub struct Message {
 }
 
 /// The author of a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// The operator.
     System,
@@ -50,6 +47,17 @@ pub enum Role {
     User,
     /// The model.
     Assistant,
+}
+
+impl Role {
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
 }
 
 /// A JSON schema that an answer must conform to.
@@ -87,77 +95,55 @@ impl Schema {
     }
 }
 
-/// The body of a chat completion, without the model.
-#[derive(Serialize)]
-struct Body<'a> {
-    messages: &'a [Message],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    temperature: Option<f64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_tokens: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reasoning_effort: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    response_format: Option<Format<'a>>,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Format<'a> {
-    JsonSchema { json_schema: NamedSchema<'a> },
-    JsonObject,
-}
-
-#[derive(Serialize)]
-struct NamedSchema<'a> {
-    name: &'a str,
-    strict: bool,
-    schema: &'a RawValue,
-}
-
 impl Chat {
     /// The body of the chat completion that asks `model` for this, without what it is known to refuse.
     pub(super) fn body(&self, model: &Model) -> String {
         let effort = model.effort(self.effort);
         // Claude takes no temperature if it thinks.
         let is_free = model.kind != Kind::Anthropic || effort.is_none();
-        let body = Body {
-            messages: &self.messages,
-            temperature: self.temperature.filter(|_| model.temperature && is_free),
-            max_tokens: self.max_tokens.filter(|_| model.answer_limit),
-            reasoning_effort: effort.map(Effort::as_str),
-            response_format: self.schema.as_ref().and_then(|schema| schema.format(model)),
-        };
         let length: usize = self.messages.iter().map(|message| message.content.len()).sum();
-        let mut bytes = Vec::with_capacity(length + length / 8 + 512);
-        // Strings, numbers and a schema that was JSON always serialize, and writes to memory do not fail.
-        let _ = serde_json::to_writer(&mut bytes, &body);
-        String::from_utf8(bytes).unwrap_or_default()
-    }
-
-    /// The request for a chat completion with these fields.
-    pub(super) fn request<'a>(&self, fields: Fields<'a>) -> CompletionRequest<'a> {
-        let prompt_tokens = estimate::prompt_tokens(self);
-        CompletionRequest {
-            fields,
-            stream: false,
-            include_usage: false,
-            choices: 1,
-            prompt_tokens,
-            native: None,
+        let mut out = Vec::with_capacity(length + length / 8 + 512);
+        out.extend_from_slice(br#"{"messages":"#);
+        for (at, message) in self.messages.iter().enumerate() {
+            let begin = if at == 0 { "[" } else { "," };
+            for part in [begin, r#"{"role":""#, message.role.as_str(), r#"","content":"#] {
+                out.extend_from_slice(part.as_bytes());
+            }
+            write_string(&mut out, &message.content);
+            out.push(b'}');
         }
+        out.push(b']');
+        if let Some(temperature) = self.temperature.filter(|_| model.temperature && is_free) {
+            write_field(&mut out, "temperature", &Value::from(temperature).to_string());
+        }
+        if let Some(limit) = self.max_tokens.filter(|_| model.answer_limit) {
+            write_field(&mut out, "max_tokens", &limit.to_string());
+        }
+        if let Some(effort) = effort {
+            write_field(&mut out, "reasoning_effort", &["\"", effort.as_str(), "\""].concat());
+        }
+        if let Some(format) = self.schema.as_ref().and_then(|schema| schema.format(model)) {
+            write_field(&mut out, "response_format", &format);
+        }
+        out.push(b'}');
+        String::from_utf8(out).unwrap_or_default()
     }
 }
 
 impl Schema {
-    /// The strictest format that `model` takes.
-    fn format(&self, model: &Model) -> Option<Format<'_>> {
+    /// The strictest format that `model` takes, as JSON.
+    fn format(&self, model: &Model) -> Option<String> {
         match model.structure {
-            Structure::Schema => Some(Format::JsonSchema {
-                json_schema: NamedSchema { name: self.name, strict: true, schema: self.json() },
-            }),
+            Structure::Schema => {
+                let (name, schema) = (self.name, self.json().get());
+                Some(format!(
+                    r#"{{"type":"json_schema","json_schema":{{"name":"{name}","strict":true,"schema":{schema}}}}}"#
+                ))
+            }
             // Anthropic has no such mode; the prompt asks for JSON anyway.
-            Structure::JsonMode if model.kind != Kind::Anthropic => Some(Format::JsonObject),
+            Structure::JsonMode if model.kind != Kind::Anthropic => {
+                Some(r#"{"type":"json_object"}"#.to_owned())
+            }
             _ => None,
         }
     }

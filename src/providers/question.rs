@@ -1,4 +1,5 @@
-//! What a model is asked: a verification's [`Chat`], or a caller's completion. Both are sent as chat completions.
+//! What a model is asked: for a verification ([`Prompt`](super::Prompt)), or by a caller. Both are sent as chat
+//! completions.
 
 use std::future::Future;
 
@@ -6,10 +7,9 @@ use super::call::open_response::{MAX_BODY_BYTES, MAX_VECTORS_BYTES};
 use super::dialects::openai::OpenAi;
 use super::native::{NativeRequest, Passage, Protocol};
 use super::{
-    Answer, Chat, ChunkWriter, CompletionRequest, CompletionResponse, Dialect, FailedCall, Failure, Model,
-    ProviderRequest, ProviderResponse, ResponseMeta, StreamDecoder, sandbox,
+    ChunkWriter, CompletionRequest, CompletionResponse, Dialect, FailedCall, Failure, Model, ProviderRequest,
+    ProviderResponse, ResponseMeta, StreamDecoder, sandbox,
 };
-use crate::json::fields::Fields;
 
 /// Something that a model is asked, which is encoded anew for each call: what waits for a connection waits unencoded.
 pub trait Question: Sync {
@@ -54,37 +54,6 @@ pub trait Question: Sync {
     /// The most bytes that a complete response may have.
     fn max_response_bytes(&self) -> usize {
         MAX_BODY_BYTES
-    }
-}
-
-impl Question for Chat {
-    type Answer = Answer;
-
-    const IN_GROUPS: bool = true;
-
-    fn encode(&self, dialect: &dyn Dialect, model: &Model) -> Result<ProviderRequest, Failure> {
-        let body = self.body(model);
-        // We wrote it, so this cannot fail.
-        let fields = Fields::parse(&body).map_err(|_| Failure::Malformed)?;
-        dialect.request(&self.request(fields), model)
-    }
-
-    fn decode(
-        &self,
-        dialect: &dyn Dialect,
-        _model: &Model,
-        response: &ProviderResponse,
-    ) -> Result<Answer, FailedCall> {
-        let request = self.request(Fields::default());
-        Answer::of(&dialect.response(response, &request, &ResponseMeta::default())?)
-    }
-
-    async fn simulate(&self, model: &str) -> Result<Answer, FailedCall> {
-        sandbox::complete(self, model).await
-    }
-
-    fn has_own_limit(&self) -> bool {
-        self.max_tokens.is_some()
     }
 }
 

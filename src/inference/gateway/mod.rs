@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::model_id;
 use crate::money::{NanoUsd, Price, Tokens, Usage};
 use crate::providers::catalog::estimate;
-use crate::providers::{self, Answer, CallPermit, Chat, FailedCall, Failure, Provider, SetupError};
+use crate::providers::{self, Answer, CallPermit, Chat, FailedCall, Failure, Prompt, Provider, SetupError};
 use crate::usage::{Attempt, BudgetError, Meter, Purpose};
 
 /// A model that can be called.
@@ -50,7 +50,7 @@ pub(super) struct ProviderEntry {
 struct Call<'a> {
     id: &'a str,
     upstream: Upstream<'a>,
-    chat: &'a Chat,
+    prompt: &'a Prompt<'a>,
     purpose: Purpose,
 }
 
@@ -164,7 +164,7 @@ impl Gateway {
     pub fn ask<'a>(
         &'a self,
         id: &'a str,
-        chat: &'a Chat,
+        prompt: &'a Prompt<'a>,
         purpose: Purpose,
         meter: &'a Meter,
         deadline: Instant,
@@ -173,7 +173,7 @@ impl Gateway {
         let call = self.find_entry(id).map(|(entry, model)| {
             let time = CallTime { requested: Instant::now(), deadline };
             let call_policy = entry.provider.call_policy(model);
-            Call { id, upstream: Upstream::new(entry, model, &call_policy, time, meter), chat, purpose }
+            Call { id, upstream: Upstream::new(entry, model, &call_policy, time, meter), prompt, purpose }
         });
         async move {
             let Some(call) = &call else { return Err(Failure::UnknownModel) };
@@ -274,7 +274,7 @@ impl Call<'_> {
         let Upstream { entry, model, meter, .. } = self.upstream;
         let provider = &entry.provider;
         let price = provider.price(self.id, model);
-        let max_cost = || max_cost::for_chat(self.chat, provider, model, price);
+        let max_cost = || self.prompt.read(|chat| max_cost::for_chat(chat, provider, model, price));
         meter.attempt(self.id, self.purpose, price, now.into_std(), max_cost)
     }
 
@@ -285,8 +285,8 @@ impl Call<'_> {
     ) -> impl Future<Output = Result<Answer, FailedCall>> + Send + 'static + use<> {
         let up = &self.upstream;
         let (entry, model) = (up.entry.clone(), up.model.to_owned());
-        let (chat, deadline) = (self.chat.clone(), up.time.deadline);
-        async move { entry.provider.complete(permit, &chat, &model, deadline).await }
+        let (prompt, deadline) = (self.prompt.kept(), up.time.deadline);
+        async move { entry.provider.complete(permit, &prompt, &model, deadline).await }
     }
 
     /// Makes an attempt that has been started. Not an `async fn`, which would store its arguments twice while it waits.
@@ -295,7 +295,7 @@ impl Call<'_> {
         mut attempt: Attempt,
         permit: CallPermit,
     ) -> impl Future<Output = Result<Answer, Failure>> {
-        let prompt = estimate::prompt_tokens(self.chat);
+        let prompt = self.prompt.tokens();
         attempt.set_expected(Tokens::of_prompt(prompt));
         async move {
             let up = &self.upstream;
@@ -303,7 +303,7 @@ impl Call<'_> {
                 // Boxed, as only these calls need room for it.
                 Box::pin(Followed::new(attempt, self.owned(permit))).await
             } else {
-                let call = up.entry.provider.complete(permit, self.chat, up.model, up.time.deadline);
+                let call = up.entry.provider.complete(permit, self.prompt, up.model, up.time.deadline);
                 let result = call.await;
                 (Some(attempt), result)
             };
@@ -321,7 +321,7 @@ impl Call<'_> {
             };
             if let Some(attempt) = attempt {
                 if let Ok(answer) = &result {
-                    attempt.note(|span| noted::answer(span, self.chat, answer));
+                    attempt.note(|span| self.prompt.read(|chat| noted::answer(span, chat, answer)));
                 }
                 attempt.finish(outcome, usage);
             }

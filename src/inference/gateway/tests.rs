@@ -55,7 +55,7 @@ fn chat() -> Chat {
 
 async fn ask(gateway: &Gateway, meter: &Meter, timeout: Duration) -> Result<String, Failure> {
     let deadline = Instant::now() + timeout;
-    let answer = gateway.ask("acme/m/1", &chat(), Purpose::Verification, meter, deadline).await;
+    let answer = gateway.ask("acme/m/1", &chat().into(), Purpose::Verification, meter, deadline).await;
     answer.map(|answer| answer.text)
 }
 
@@ -74,7 +74,7 @@ const MINUTE: Duration = Duration::from_mins(1);
 /// Thousands of calls may wait at once. Above 896 bytes, each would take the allocator's size class of 1,024 or 1,280.
 #[test]
 fn the_future_of_a_call_is_small() {
-    let (gateway, meter, chat) = (gateway("http://localhost", |_| {}), meter(), chat());
+    let (gateway, meter, chat) = (gateway("http://localhost", |_| {}), meter(), chat().into());
     let call = gateway.ask("acme/m/1", &chat, Purpose::Verification, &meter, Instant::now());
     let size = size_of_val(&call);
     assert!(size <= 896, "{size}");
@@ -231,7 +231,7 @@ async fn identifiers_name_provider_and_model() {
     for id in ["", "acme", "acme/", "/m", "other/m", "sandbox/omega"] {
         assert!(gateway.target(id).is_none(), "{id}");
         let deadline = Instant::now() + MINUTE;
-        let answer = gateway.ask(id, &chat(), Purpose::Extraction, &meter(), deadline).await;
+        let answer = gateway.ask(id, &chat().into(), Purpose::Extraction, &meter(), deadline).await;
         assert_eq!(answer, Err(Failure::UnknownModel));
     }
 }

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use crate::clock::{Clock, Time};
 use crate::money::Tokens;
 use crate::providers::{
-    Chat, Dialect, Effort, FailedCall, Kind, Message, Model, ProviderResponse, Question, Role, Schema,
-    Structure,
+    Chat, Dialect, Effort, FailedCall, Kind, Message, Model, Prompt, ProviderResponse, Question, Role,
+    Schema, Structure,
 };
 
 pub(in crate::providers) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/providers");
@@ -66,7 +66,7 @@ fn request(dialect: &dyn Dialect, kind: Kind, scenario: &Path) -> Value {
         Some(_) => Structure::Plain,
         None => known.structure,
     };
-    let outgoing = chat.encode(dialect, &Model { structure, ..known }).unwrap();
+    let outgoing = Prompt::from(chat).encode(dialect, &Model { structure, ..known }).unwrap();
     assert_eq!(outgoing.path, given["path"].as_str().unwrap(), "{}", scenario.display());
     let header = |(name, value): &(HeaderName, _)| {
         (name.to_string(), json!(http::HeaderValue::to_str(value).unwrap()))
@@ -97,7 +97,7 @@ fn answer(dialect: &dyn Dialect, scenario: &Path) -> Value {
     let tokens = |used: Tokens| json!([used.prompt, used.completion]);
     // Question and model make no difference.
     let model = Model::known("nobody", Kind::OpenAi, "m");
-    match question(Vec::new()).decode(dialect, &model, &response) {
+    match Prompt::from(question(Vec::new())).decode(dialect, &model, &response) {
         Ok(answer) => json!({
             "answer": answer.text,
             "finish": format!("{:?}", answer.finish),

@@ -62,11 +62,11 @@ static THREAD: ThreadPool = ThreadPool::new("sandbox", 1, Duration::MAX);
 ///
 /// # Errors
 /// [`Failure::UnknownModel`] for models that are not in [`MODELS`], and the failures that trigger words ask for.
-pub(super) async fn complete(chat: &Chat, model: &str) -> Result<Answer, FailedCall> {
+pub(super) async fn complete(chat: Chat, model: &str) -> Result<Answer, FailedCall> {
     if !MODELS.contains(&model) {
         return Err(Failure::UnknownModel.into());
     }
-    let (chat, name) = (chat.clone(), model.to_owned());
+    let name = model.to_owned();
     let simulated = THREAD.run(move || Simulated::of(&chat, &name)).await;
     // No thread, or a defect in here: as from a real provider in trouble.
     let Simulated { acts, text, prompt } =
@@ -183,11 +183,11 @@ mod tests {
 
     #[tokio::test]
     async fn both_tasks_work_through_the_prompts() {
-        let answer = complete(&question(""), "beta").await.unwrap();
+        let answer = complete(question(""), "beta").await.unwrap();
         assert_eq!(answer.text, r#"{"found":"4","reason":"My table of facts says: 4.","answer":"B"}"#);
         assert!(answer.usage.unwrap().prompt > 10);
         let extraction = chat("claims", json!({}), &[("SECTION", "2 + 2 = 5")]);
-        let text = complete(&extraction, "delta").await.unwrap().text;
+        let text = complete(extraction.clone(), "delta").await.unwrap().text;
         assert!(text.contains(r#""claimed_answer":"5""#), "{text}");
     }
 
@@ -195,7 +195,7 @@ mod tests {
     /// (U).
     async fn votes(statement: &str) -> String {
         let extraction = chat("claims", json!({}), &[("SECTION", statement)]);
-        let extracted = complete(&extraction, "extractor").await.unwrap().text;
+        let extracted = complete(extraction.clone(), "extractor").await.unwrap().text;
         let claim = serde_json::from_str::<Value>(&extracted).unwrap()["claims"][0].clone();
         let rivals = claim["rivals"].as_array().unwrap();
         let mut texts: Vec<&str> = rivals.iter().map(|rival| rival.as_str().unwrap()).collect();
@@ -208,7 +208,7 @@ mod tests {
         let mut votes = String::new();
         for model in ["alpha", "beta", "gamma"] {
             let answer: Value =
-                serde_json::from_str(&complete(&question, model).await.unwrap().text).unwrap();
+                serde_json::from_str(&complete(question.clone(), model).await.unwrap().text).unwrap();
             votes.push(match answer["answer"].as_str().unwrap() {
                 "B" => 'T',
                 key if key == last.to_string() => 'U',
@@ -241,39 +241,39 @@ mod tests {
         let mut chat = question("");
         chat.messages.push(Message { role: Role::Assistant, content: "hm".into() });
         chat.messages.push(Message { role: Role::User, content: "Only the JSON, please.".into() });
-        assert!(complete(&chat, "alpha").await.unwrap().text.contains(r#""answer":"B""#));
+        assert!(complete(chat, "alpha").await.unwrap().text.contains(r#""answer":"B""#));
     }
 
     #[tokio::test]
     async fn triggers_affect_the_models_that_they_name() {
         let failure = |failed: FailedCall| failed.failure;
-        let fail = complete(&question(" [sandbox:fail=beta]"), "beta").await.map_err(failure);
+        let fail = complete(question(" [sandbox:fail=beta]"), "beta").await.map_err(failure);
         assert_eq!(fail, Err(Failure::Broken { status: 500, retry_after: None }));
-        assert!(complete(&question(" [sandbox:fail=beta]"), "alpha").await.is_ok());
-        let refusal = complete(&question(" [sandbox:refuse]"), "alpha").await.unwrap_err();
+        assert!(complete(question(" [sandbox:fail=beta]"), "alpha").await.is_ok());
+        let refusal = complete(question(" [sandbox:refuse]"), "alpha").await.unwrap_err();
         assert_eq!(refusal.failure, Failure::Refused);
         assert!(refusal.usage.is_some());
-        let garbage = complete(&question(" [sandbox:garbage]"), "alpha").await.unwrap();
+        let garbage = complete(question(" [sandbox:garbage]"), "alpha").await.unwrap();
         assert!(serde_json::from_str::<Value>(&garbage.text).is_err());
         let stalled = question(" [sandbox:stall]");
-        let stall = tokio::time::timeout(Duration::from_millis(50), complete(&stalled, "alpha")).await;
+        let stall = tokio::time::timeout(Duration::from_millis(50), complete(stalled, "alpha")).await;
         assert!(stall.is_err());
         let extraction = chat("claims", json!({}), &[("SECTION", "2 + 2 = 5 [sandbox:fail=extractor]")]);
-        assert!(complete(&extraction, "alpha").await.is_err());
+        assert!(complete(extraction.clone(), "alpha").await.is_err());
     }
 
     #[tokio::test]
     async fn a_long_text_is_not_read_on_the_thread_of_connections() {
         let text = "The museum of the town was built by a famous architect. ".repeat(400);
         let extraction = chat("claims", json!({}), &[("SECTION", &text)]);
-        let mut reading = std::pin::pin!(complete(&extraction, "extractor"));
+        let mut reading = std::pin::pin!(complete(extraction.clone(), "extractor"));
         assert!(futures_util::poll!(&mut reading).is_pending());
         assert!(reading.await.unwrap().text.contains("famous architect"));
     }
 
     #[tokio::test]
     async fn other_models_are_unknown() {
-        let answer = complete(&question(""), "omega").await;
+        let answer = complete(question(""), "omega").await;
         assert_eq!(answer.unwrap_err().failure, Failure::UnknownModel);
     }
 }

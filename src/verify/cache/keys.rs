@@ -111,7 +111,7 @@ mod tests {
     use super::*;
     use crate::api::verify::Domain;
     use crate::clock::Time;
-    use crate::inference::{Answer, Chat, Effort, Failure};
+    use crate::inference::{Answer, Chat, Effort, Failure, Prompt};
     use crate::money::NanoUsd;
     use crate::usage::{Meter, Purpose};
 
@@ -122,7 +122,7 @@ mod tests {
         fn ask<'a>(
             &'a self,
             _: &'a str,
-            _: &'a Chat,
+            _: &'a Prompt<'a>,
             _: Purpose,
             _: &'a Meter,
             _: Instant,

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::fault::{Fault, Weight};
 use crate::verify::options::{
-    asks_whether_true, asks_yes_or_no, choose, is_evasive, is_no_answer, is_yes_or_no, names_claimed, sides,
+    Evasion, asks_whether_true, asks_yes_or_no, choose, evasion, is_yes_or_no, names_claimed, sides,
 };
 use crate::verify::text;
 use crate::verify::values::Choice;
@@ -39,7 +39,7 @@ impl AnswerDraft<'_> {
     pub(super) fn shown_rivals(&self, faults: &mut Vec<Fault>) -> Option<Vec<String>> {
         let before = faults.len();
         let mut form = |advice: &str| faults.push(Fault::new(Weight::Form, advice));
-        if is_no_answer(self.claimed) {
+        if evasion(self.claimed) == Some(Evasion::NoAnswer) {
             form("claimed_answer is no answer; give the one that the claim gives");
             return None;
         }
@@ -93,18 +93,21 @@ impl AnswerDraft<'_> {
 
 /// The drafted rivals that differ from the claimed answer and from each other.
 fn distinct<'d>(claimed: &Choice<'_>, drafted: &'d [String]) -> Vec<Choice<'d>> {
-    let mut rivals: Vec<Choice<'_>> = Vec::new();
-    for rival in drafted {
-        if rival.is_empty() || text::is_longer(rival, MAX_CHARS) || is_no_answer(rival) {
+    let (mut answers, mut evasive): (Vec<Choice<'_>>, Vec<Choice<'_>>) = (Vec::new(), Vec::new());
+    for text in drafted {
+        if text.is_empty() || text::is_longer(text, MAX_CHARS) {
             continue;
         }
-        let rival = Choice::new(rival);
+        let evasion = evasion(text);
+        if evasion == Some(Evasion::NoAnswer) {
+            continue;
+        }
+        let rival = Choice::new(text);
         let clashes = |other: &Choice<'_>| rival.is_same(other) || rival.overlaps(other);
-        if !clashes(claimed) && !rivals.iter().any(clashes) {
-            rivals.push(rival);
+        if !clashes(claimed) && !answers.iter().chain(&evasive).any(clashes) {
+            if evasion.is_some() { &mut evasive } else { &mut answers }.push(rival);
         }
     }
-    let (evasive, answers): (Vec<_>, Vec<_>) = rivals.into_iter().partition(|rival| is_evasive(rival.text()));
     if answers.is_empty() { evasive } else { answers }
 }
 

@@ -103,7 +103,7 @@ impl Desk<'_> {
             })?;
             Ok((draft, answer.to_owned()))
         };
-        let first = calls.structured(model, Purpose::Extraction, if_limited, || Some(prompt()), read);
+        let first = calls.structured(model, Purpose::Extraction, if_limited, || true, prompt, read);
         let first = self.span("extract", section).around(first, judge).await;
         let (draft, answer) = match first {
             Ok(first) => first,
@@ -127,7 +127,7 @@ impl Desk<'_> {
             let quoted = text::shortened(&text::block(&answer), MAX_QUOTED_CHARS);
             chat.messages.push(Message { role: Role::Assistant, content: quoted.into() });
             chat.messages.push(Message { role: Role::User, content: message.clone().into() });
-            Some(chat)
+            chat
         };
         let read = |answer: &Answer| {
             self.record(receipt::Task::Mending, section, model, answer);
@@ -136,7 +136,7 @@ impl Desk<'_> {
                 .or_else(|problem| draft::read_cut_off(answer, MAX_ANSWER_BYTES).ok_or(problem))
         };
         let if_limited = IfLimited::Wait { again: false };
-        let second = calls.structured(model, Purpose::Extraction, if_limited, prompt, read);
+        let second = calls.structured(model, Purpose::Extraction, if_limited, || true, prompt, read);
         let second = self.span("mend", section).around(second, judge).await;
         let second = second.unwrap_or_else(|failure| {
             warn!(verification = %statement.job.id, model, code = failure.code(), "an extraction was not mended");
@@ -200,8 +200,7 @@ impl Desk<'_> {
         let shown = statement.passage(section);
         let parts: Vec<(&str, &str)> =
             aside.iter().map(|(reason, range)| (*reason, statement.text(range))).collect();
-        let prompt =
-            || Some(prompts::audit(statement.job, statement.fences, passage(&shown), claims, &parts));
+        let prompt = || prompts::audit(statement.job, statement.fences, passage(&shown), claims, &parts);
         let partial: Mutex<Option<Audit>> = Mutex::new(None);
         let read = |answer: &Answer| {
             self.record(task, section, model, answer);
@@ -216,7 +215,7 @@ impl Desk<'_> {
             Err(problem)
         };
         let calls = self.calls(false);
-        let audit = calls.structured(model, Purpose::Extraction, IfLimited::Fail, prompt, read);
+        let audit = calls.structured(model, Purpose::Extraction, IfLimited::Fail, || true, prompt, read);
         let audit = self.span("audit", section).around(audit, judge).await;
         audit
             .inspect_err(|failure| {

@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::call_queue::CallQueue;
 use super::pacing::{self, ModelSlot, Pacing};
-use crate::inference::{Answer, Chat, Effort, Failure, Finish, Gateway, Message, Role};
+use crate::inference::{Answer, Chat, Effort, Failure, Finish, Gateway, Message, Prompt, Role};
 use crate::json::object;
 use crate::money::NanoUsd;
 use crate::usage::{BudgetError, Meter, Purpose};
@@ -24,7 +24,7 @@ pub(in crate::verify) trait ModelClient: Send + Sync {
     fn ask<'a>(
         &'a self,
         model: &'a str,
-        chat: &'a Chat,
+        prompt: &'a Prompt<'a>,
         purpose: Purpose,
         meter: &'a Meter,
         deadline: Instant,
@@ -47,12 +47,12 @@ impl ModelClient for Gateway {
     fn ask<'a>(
         &'a self,
         model: &'a str,
-        chat: &'a Chat,
+        prompt: &'a Prompt<'a>,
         purpose: Purpose,
         meter: &'a Meter,
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Answer, Failure>> {
-        Box::pin(Self::ask(self, model, chat, purpose, meter, deadline))
+        Box::pin(Self::ask(self, model, prompt, purpose, meter, deadline))
     }
 
     fn max_cost(&self, model: &str, chat: &Chat) -> Option<NanoUsd> {
@@ -134,21 +134,22 @@ const EXTRACTION_FACTOR: u32 = 3;
 
 impl Calls<'_> {
     /// Asks `model` and parses its answer with `read`; a malformed answer is sent back for repair once, with the
-    /// problem that `read` describes. The `prompt` is only built when the call may begin, so that waiting calls hold no
-    /// copy of statement or context.
+    /// problem that `read` describes. The `prompt` is written when it is sent, so that waiting calls hold no copy
+    /// of statement or context.
     ///
     /// If a budget does not cover the call only because of reservations for open calls, most of them of the same
     /// verification, it is made when enough of those have ended, provided that is within the timeout of one call.
     ///
     /// If the model limits its rate, calls are made at its pace, and one that may not be made yet fails or waits. None
-    /// is made once there is no `prompt` any more, as the answer is not needed.
+    /// is made once it is not needed any more.
     #[expect(clippy::manual_async_fn, reason = "an async fn would store its arguments twice while it waits")]
     pub(in crate::verify) fn structured<T>(
         &self,
         model: &str,
         purpose: Purpose,
         mut if_limited: IfLimited,
-        prompt: impl Fn() -> Option<Chat>,
+        is_needed: impl Fn() -> bool,
+        prompt: impl Fn() -> Chat + Sync,
         read: impl Fn(&Answer) -> Result<T, String>,
     ) -> impl Future<Output = Result<T, Failure>> {
         async move {
@@ -162,9 +163,11 @@ impl Calls<'_> {
                     permit = Some(Box::pin(self.queue.acquire(self.meter.key_id(), model)).await);
                 }
                 // A call that is not needed takes no slot of the pace, which another may wait for.
-                let Some(mut chat) = prompt() else { return Err(pacing::not_made(Duration::ZERO)) };
+                if !is_needed() {
+                    return Err(pacing::not_made(Duration::ZERO));
+                }
                 if !turn.begin() {
-                    drop((permit.take(), chat));
+                    drop(permit.take());
                     if if_limited == IfLimited::Fail {
                         return Err(pacing::not_made(turn.time_left().unwrap_or_default()));
                     }
@@ -175,10 +178,16 @@ impl Calls<'_> {
                 if if_limited.begins_again() {
                     self.meter.count_retry(model);
                 }
-                chat.effort = self.effort;
-                let repair = setbacks.as_deref().and_then(|setbacks| setbacks.repair.as_deref());
-                chat.messages.extend(repair.into_iter().flatten().cloned());
-                let outcome = self.attempt(model, purpose, &chat, &read).await;
+                let outcome = {
+                    let write = || {
+                        let mut chat = prompt();
+                        chat.effort = self.effort;
+                        let repair = setbacks.as_deref().and_then(|setbacks| setbacks.repair.as_deref());
+                        chat.messages.extend(repair.into_iter().flatten().cloned());
+                        chat
+                    };
+                    self.attempt(model, purpose, &Prompt::written(&write), &read).await
+                };
                 turn.record(outcome.as_ref().err());
                 match outcome {
                     Ok(Reading::Read(value)) => return Ok(value),
@@ -190,7 +199,7 @@ impl Calls<'_> {
                     }
                     Err(Failure::BudgetExceeded(shortage)) if shortage.is_temporary() => {
                         // Whoever waits for budget does not block others in the queue.
-                        drop((permit.take(), chat));
+                        drop(permit.take());
                         let until = &mut setbacks.get_or_insert_default().wait_for_budget_until;
                         let until = *until.get_or_insert_with(|| self.call_deadline());
                         // Boxed, as few calls wait for budget and all would reserve memory for it.
@@ -256,11 +265,11 @@ impl Calls<'_> {
         &'a self,
         model: &'a str,
         purpose: Purpose,
-        chat: &'a Chat,
+        prompt: &'a Prompt<'a>,
         read: impl Fn(&Answer) -> Result<T, String> + 'a,
     ) -> impl Future<Output = Result<Reading<T>, Failure>> + 'a {
         let deadline = self.call_deadline();
-        let call = self.client.ask(model, chat, purpose, self.meter, deadline);
+        let call = self.client.ask(model, prompt, purpose, self.meter, deadline);
         async move {
             let answer = match call.await {
                 Err(failure) if failure.is_malformed_output() => {

@@ -5,27 +5,31 @@ use std::sync::LazyLock;
 
 use crate::verify::normal_form;
 
-/// What an option without an answer stands for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Class {
+/// What an option without an answer of its own stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evasion {
+    /// It is worded like one of the two that every question has, or stands for not knowing, whatever the question:
+    /// agreement on it would be no answer.
     NoAnswer,
-    Evasive,
+    /// It stands for one of the fixed two, or for several. It may be an answer ("None" to "How many?"), so it is dropped
+    /// only beside another rival.
+    Perhaps,
 }
 
-static WORDINGS: LazyLock<HashMap<String, Class>> = LazyLock::new(|| {
+static WORDINGS: LazyLock<HashMap<String, Evasion>> = LazyLock::new(|| {
     let lines = include_str!("data/evasive.tsv").lines().filter(|line| !line.starts_with('#'));
     let rows = lines.filter_map(|line| line.split_once('\t'));
     let wordings = rows.flat_map(|(class, wordings)| {
-        let class = match class {
-            "reserved" | "abstention" => Class::NoAnswer,
-            _ => Class::Evasive,
+        let evasion = match class {
+            "reserved" | "abstention" => Evasion::NoAnswer,
+            _ => Evasion::Perhaps,
         };
-        wordings.split('|').map(move |wording| (form(wording), class))
+        wordings.split('|').map(move |wording| (form(wording), evasion))
     });
     let mut all = HashMap::new();
-    for (wording, class) in wordings {
+    for (wording, evasion) in wordings {
         // What stands in two lists is what the first says.
-        all.entry(wording).or_insert(class);
+        all.entry(wording).or_insert(evasion);
     }
     all
 });
@@ -37,20 +41,9 @@ fn form(option: &str) -> String {
     bare.to_owned()
 }
 
-fn class(option: &str) -> Option<Class> {
+/// What an option without an answer of its own stands for; `None` for any other.
+pub fn evasion(option: &str) -> Option<Evasion> {
     WORDINGS.get(&form(option)).copied()
-}
-
-/// Whether an option is worded like one of the two that every question has, or stands for not knowing, whatever the
-/// question: agreement on it would be no answer.
-pub fn is_no_answer(option: &str) -> bool {
-    class(option) == Some(Class::NoAnswer)
-}
-
-/// Whether an option stands for one of the fixed two, or for several. It may be an answer ("None" to "How many?"), so it is
-/// dropped only beside another rival.
-pub fn is_evasive(option: &str) -> bool {
-    class(option) == Some(Class::Evasive)
 }
 
 #[cfg(test)]
@@ -79,7 +72,7 @@ mod tests {
             "All of the above",
             "(unknown)",
         ] {
-            assert!(is_evasive(option), "{option}");
+            assert_eq!(evasion(option), Some(Evasion::Perhaps), "{option}");
         }
         for option in [
             "None of these",
@@ -90,13 +83,13 @@ mod tests {
             "どれでもない",
             "Невозможно определить",
         ] {
-            assert!(is_no_answer(option), "{option}");
+            assert_eq!(evasion(option), Some(Evasion::NoAnswer), "{option}");
         }
         for option in ["Not sure", "N/A", "weiß nicht", "わからない", "Не знаю"] {
-            assert!(is_no_answer(option), "{option}");
+            assert_eq!(evasion(option), Some(Evasion::NoAnswer), "{option}");
         }
         for option in ["Paris", "16", "Otherworld", "No", "東京", ""] {
-            assert!(!is_evasive(option) && !is_no_answer(option), "{option}");
+            assert_eq!(evasion(option), None, "{option}");
         }
     }
 }

@@ -5,7 +5,7 @@ mod leak;
 mod place;
 mod yes_no;
 
-pub use evasive::{is_evasive, is_no_answer};
+pub use evasive::{Evasion, evasion};
 pub use leak::{asks_whether_true, names, names_claimed, says_only};
 pub use place::{choose, sides};
 pub use yes_no::{asks_yes_or_no, is_yes_or_no};

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use crate::api::Service;
 use crate::api::verify::{ClaimResult, Event, VerifyResponse};
 use crate::clock::{Clock, Time};
-use crate::inference::{Answer, Chat, Failure, Finish};
+use crate::inference::{Answer, Chat, Failure, Finish, Prompt};
 use crate::lock::Lock;
 use crate::money::{NanoUsd, Price, Tokens};
 use crate::usage::{Account, Accounting, Budget, Ledger, Meter, Purpose, Store};
@@ -105,15 +105,19 @@ impl ModelClient for ScriptedModels {
     fn ask<'a>(
         &'a self,
         model: &'a str,
-        chat: &'a Chat,
+        prompt: &'a Prompt<'a>,
         purpose: Purpose,
         meter: &'a Meter,
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Answer, Failure>> {
-        let recorded = (model.to_owned(), chat.clone());
-        self.chats.locked().push(recorded);
-        let reply =
-            (self.script)(&Call { model, purpose, chat, time: deadline.duration_since(Instant::now()) });
+        let chat = prompt.take();
+        self.chats.locked().push((model.to_owned(), chat.clone()));
+        let reply = (self.script)(&Call {
+            model,
+            purpose,
+            chat: &chat,
+            time: deadline.duration_since(Instant::now()),
+        });
         Box::pin(async move {
             let mut attempt =
                 meter

@@ -64,7 +64,7 @@ static LOOSE_NAMES: LazyLock<HashMap<String, Vec<usize>>> = LazyLock::new(|| {
     let mut all: HashMap<String, Vec<usize>> = HashMap::new();
     for row in rows(include_str!("data/loose_names.tsv")) {
         let [name, loose] = row.as_slice() else { continue };
-        let Some(at) = country(name) else { continue };
+        let Some(&at) = COUNTRIES.get(&normal_form::of(name).to_lowercase()) else { continue };
         for loose in loose.split('|') {
             all.entry(normal_form::of(loose).to_lowercase()).or_default().push(at);
         }
@@ -72,13 +72,28 @@ static LOOSE_NAMES: LazyLock<HashMap<String, Vec<usize>>> = LazyLock::new(|| {
     all
 });
 
-/// Whether one of two names, both in their compared form, is a loose one of the country that the other names.
-pub(super) fn may_be_country(one: &str, other: &str) -> bool {
-    let is_loose = |loose: &str, name: &str| {
-        let rows = LOOSE_NAMES.get(loose.to_lowercase().as_str());
-        rows.is_some_and(|rows| country(name).is_some_and(|row| rows.contains(&row)))
-    };
-    is_loose(one, other) || is_loose(other, one)
+/// What a text names as a country, by rows in the table.
+#[derive(Debug)]
+pub(super) struct Countries {
+    /// The one that has this name.
+    pub(super) named: Option<usize>,
+    /// Those that it stands for loosely.
+    loose: &'static [usize],
+}
+
+impl Countries {
+    /// Those of a text in its compared form.
+    pub(super) fn of(normalized: &str) -> Self {
+        let small = normalized.to_lowercase();
+        let loose = LOOSE_NAMES.get(&small).map_or(&[][..], Vec::as_slice);
+        Self { named: COUNTRIES.get(&small).copied(), loose }
+    }
+
+    /// Whether one of two is a loose name of the country that the other names.
+    pub(super) fn may_be(&self, other: &Self) -> bool {
+        let is_loose = |loose: &Self, name: &Self| name.named.is_some_and(|row| loose.loose.contains(&row));
+        is_loose(self, other) || is_loose(other, self)
+    }
 }
 
 /// The words at the end of an option that stand for a value, longest first, with that value.
@@ -110,9 +125,4 @@ pub(super) fn with_value(option: &str) -> Cow<'_, str> {
         is_whole.then(|| Cow::Owned([before, value].concat()))
     });
     found.unwrap_or(Cow::Borrowed(option))
-}
-
-/// The country of a name in its compared form, by its row in the table.
-pub(super) fn country(normalized: &str) -> Option<usize> {
-    COUNTRIES.get(normalized.to_lowercase().as_str()).copied()
 }

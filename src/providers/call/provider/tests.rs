@@ -7,7 +7,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::*;
 use crate::providers::scripted::{Scripted, Step, completion, content, message, response};
-use crate::providers::{Chat, Effort, Message, Role, Schema};
+use crate::providers::{Chat, Effort, Message, Prompt, Role, Schema};
 use crate::secret::SecretString;
 
 fn provider(base_url: &str, change: impl FnOnce(&mut Settings)) -> Provider {
@@ -26,7 +26,7 @@ fn chat() -> Chat {
 async fn ask(provider: &Provider) -> Result<String, Failure> {
     let deadline = Instant::now() + Duration::from_secs(20);
     let permit = provider.admit(&"key_1".into(), Instant::now(), deadline).await?.0;
-    let answer = provider.complete(permit, &chat(), "m/1", deadline).await;
+    let answer = provider.complete(permit, &Prompt::from(chat()), "m/1", deadline).await;
     answer.map(|answer| answer.text).map_err(|failed| failed.failure)
 }
 

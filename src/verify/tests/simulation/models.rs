@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::super::support::{Call, extraction};
-use crate::inference::{Answer, Chat, Failure, Finish};
+use crate::inference::{Answer, Chat, Failure, Finish, Prompt};
 use crate::lock::Lock;
 use crate::money::{NanoUsd, Tokens};
 use crate::usage::{Meter, Purpose};
@@ -130,13 +130,14 @@ impl ModelClient for SimulatedModels {
     fn ask<'a>(
         &'a self,
         model: &'a str,
-        chat: &'a Chat,
+        prompt: &'a Prompt<'a>,
         purpose: Purpose,
         meter: &'a Meter,
         deadline: Instant,
     ) -> BoxFuture<'a, Result<Answer, Failure>> {
         Box::pin(async move {
-            let call = Call { model, purpose, chat, time: deadline.duration_since(Instant::now()) };
+            let chat = prompt.take();
+            let call = Call { model, purpose, chat: &chat, time: deadline.duration_since(Instant::now()) };
             let question = if call.is_extraction() { String::new() } else { call.question() };
             let behaviour = self.behaviour(model, &question, purpose);
             let mut attempt = meter.attempt(model, purpose, None, Instant::now().into_std(), || None)?;

@@ -8,7 +8,7 @@ use super::parsed::Parsed;
 use crate::verify::values::numbers::units::Unit;
 
 /// The amounts that an option allows: from `low` to `high`, each included unless it is open.
-#[derive(PartialEq)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Interval {
     low: f64,
     high: f64,

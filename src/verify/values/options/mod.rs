@@ -20,7 +20,7 @@ use super::lexicon::Hedge;
 use super::numbers::number::Number;
 use super::reading::Found;
 use super::value::{Date, Value};
-use super::wording::{country, may_be_country, normalized};
+use super::wording::{Countries, normalized};
 
 /// An option, read once to be compared with any number of others.
 #[derive(Debug)]
@@ -29,8 +29,11 @@ pub struct Choice<'a> {
     languages: Languages,
     /// Its form as a text.
     normal: String,
+    countries: OnceCell<Countries>,
     /// What it says, read when its form alone does not decide.
     parsed: OnceCell<Parsed>,
+    /// The amounts that it allows, if it is about any.
+    interval: OnceCell<Option<Interval>>,
 }
 
 impl<'a> Choice<'a> {
@@ -41,7 +44,8 @@ impl<'a> Choice<'a> {
 
     /// An option in a known language.
     pub fn of(text: &'a str, languages: Languages) -> Self {
-        Self { text, languages, normal: normalized(text), parsed: OnceCell::new() }
+        let (countries, parsed, interval) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self { text, languages, normal: normalized(text), countries, parsed, interval }
     }
 
     /// Its words.
@@ -58,10 +62,18 @@ impl<'a> Choice<'a> {
         self.parsed.get_or_init(|| Parsed::read(self.text, self.languages))
     }
 
+    fn countries(&self) -> &Countries {
+        self.countries.get_or_init(|| Countries::of(&self.normal))
+    }
+
+    fn interval(&self) -> Option<&Interval> {
+        self.interval.get_or_init(|| Interval::of(self.parsed())).as_ref()
+    }
+
     /// Whether it means the same as another.
     pub fn is_same(&self, other: &Choice<'_>) -> bool {
         self.normal == other.normal
-            || country(&self.normal).is_some_and(|one| country(&other.normal) == Some(one))
+            || self.countries().named.is_some_and(|one| other.countries().named == Some(one))
             || same_values(self.parsed(), other.parsed())
     }
 
@@ -75,9 +87,10 @@ impl<'a> Choice<'a> {
     /// Whether both can be right: a bound or range and what lies in it, a month and a day of it, a country and a
     /// name that it goes by loosely. Options that are the same are no case of it.
     pub fn overlaps(&self, other: &Choice<'_>) -> bool {
-        if may_be_country(&self.normal, &other.normal) {
+        if self.countries().may_be(other.countries()) {
             return true;
         }
+        let intervals = || self.interval().zip(other.interval());
         let (one, other) = (self.parsed(), other.parsed());
         let hedge = |parsed: &Parsed| parsed.values.first().map(|found| found.hedge);
         // Since 2010 and since 2015 name two beginnings, of which one can be right.
@@ -94,8 +107,8 @@ impl<'a> Choice<'a> {
         if !one.is_comparable(other) {
             return false;
         }
-        let (Some(one), Some(other)) = (Interval::of(one), Interval::of(other)) else { return false };
-        !(one.is_point && other.is_point) && one.dimension == other.dimension && one.meets(&other)
+        let Some((one, other)) = intervals() else { return false };
+        !(one.is_point && other.is_point) && one.dimension == other.dimension && one.meets(other)
     }
 
     /// Which of both comes first, for amounts of one kind, dates and times; `None` where that cannot be told, as

@@ -214,8 +214,11 @@ impl Panel<'_> {
                 return CallOutcome { claim: at, seat, answer: Err(Failure::UnknownModel) };
             };
             let vote = Vote { panel: self, asked };
-            let (prompt, read) = (|| vote.prompt(model), |answer: &Answer| vote.read(answer, model));
-            let answer = self.calls.structured(model, Purpose::Verification, if_limited, prompt, read).await;
+            let (is_needed, prompt) = (|| !vote.asked.is_given_up(), || vote.prompt(model));
+            let read = |answer: &Answer| vote.read(answer, model);
+            let calls = self.calls;
+            let answer =
+                calls.structured(model, Purpose::Verification, if_limited, is_needed, prompt, read).await;
             CallOutcome { claim: at, seat, answer }
         };
         span.around(work, |outcome, span| {
@@ -244,11 +247,8 @@ struct Vote<'a> {
 }
 
 impl Vote<'_> {
-    /// `None` once the vote is no longer needed.
-    fn prompt(&self, model: &str) -> Option<Chat> {
-        let is_needed = !self.asked.is_given_up();
-        is_needed
-            .then(|| prompts::panel(self.panel.job, self.panel.fences, &self.asked.claim, &self.order(model)))
+    fn prompt(&self, model: &str) -> Chat {
+        prompts::panel(self.panel.job, self.panel.fences, &self.asked.claim, &self.order(model))
     }
 
     /// The order in which the model is shown the options. Not kept, as thousands of votes wait.
