@@ -75,7 +75,8 @@
 //!   less time, 0.57 to 0.61 of nginx in a noisy hour; but this takes memory that is written and then executed, which a
 //!   hardened unit forbids, or a copy of the program in a memory file that replaces it, which needs `unsafe` code;
 //!   usual kernels are built without the option to do it by themselves. Cold blocks split off by the compiler, version
-//!   2 of mimalloc, 4 to 32 events at a time from the system: no effect. None of them kept.
+//!   2 of mimalloc, 4 to 32 events at a time from the system: no effect. None of them kept; version 2 is since, for its
+//!   memory (`benches/README.md`).
 //! - Where a completion's cycles go (processor counters, 32 callers): 95,000 instructions in 46,000 to 52,000. Half of
 //!   the capacity is lost waiting for instructions (1,000 cache lines of them come from the second-level cache, 350 of
 //!   these from the third), a quarter waiting for data: 480 lines come from beyond the second-level cache, 31 of them

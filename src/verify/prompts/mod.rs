@@ -33,7 +33,7 @@ pub const VERSION: u32 = 7;
 /// above their own maximum.
 const ANSWER_TOKENS: u32 = 4_096;
 
-/// The system messages, each built once: thousands of calls may wait for a model, and each holds its prompt.
+/// The system messages, each built once: a verification writes hundreds of prompts.
 static EXTRACTION: [OnceLock<String>; 4] = [const { OnceLock::new() }; 4];
 static PANEL: [OnceLock<String>; 8] = [const { OnceLock::new() }; 8];
 static AUDIT: OnceLock<String> = OnceLock::new();
