@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{CompletionResponse, Effort, FailedCall, Failure, Kind, Model, Structure};
-use crate::json::fields::{Fields, write_field};
+use crate::json::fields::Fields;
 use crate::json::reader::Json;
 use crate::json::write::write_string;
 use crate::money::Tokens;
@@ -96,36 +96,37 @@ impl Schema {
 }
 
 impl Chat {
-    /// The body of the chat completion that asks `model` for this, without what it is known to refuse.
-    pub(super) fn body(&self, model: &Model) -> String {
+    /// The fields of the chat completion that asks `model` for this, as JSON, without what it is known to refuse.
+    pub(super) fn fields(&self, model: &Model) -> Vec<(&'static str, String)> {
         let effort = model.effort(self.effort);
         // Claude takes no temperature if it thinks.
         let is_free = model.kind != Kind::Anthropic || effort.is_none();
+        let temperature = self.temperature.filter(|_| model.temperature && is_free);
+        let limit = self.max_tokens.filter(|_| model.answer_limit);
+        let format = self.schema.as_ref().and_then(|schema| schema.format(model));
+        let fields = [
+            ("messages", Some(self.messages())),
+            ("temperature", temperature.map(|temperature| Value::from(temperature).to_string())),
+            ("max_tokens", limit.map(|limit| limit.to_string())),
+            ("reasoning_effort", effort.map(|effort| ["\"", effort.as_str(), "\""].concat())),
+            ("response_format", format),
+        ];
+        fields.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+    }
+
+    fn messages(&self) -> String {
         let length: usize = self.messages.iter().map(|message| message.content.len()).sum();
-        let mut out = Vec::with_capacity(length + length / 8 + 512);
-        out.extend_from_slice(br#"{"messages":"#);
+        let mut out = Vec::with_capacity(length + length / 8 + 128);
+        out.push(b'[');
         for (at, message) in self.messages.iter().enumerate() {
-            let begin = if at == 0 { "[" } else { "," };
-            for part in [begin, r#"{"role":""#, message.role.as_str(), r#"","content":"#] {
+            let comma = if at == 0 { "" } else { "," };
+            for part in [comma, r#"{"role":""#, message.role.as_str(), r#"","content":"#] {
                 out.extend_from_slice(part.as_bytes());
             }
             write_string(&mut out, &message.content);
             out.push(b'}');
         }
         out.push(b']');
-        if let Some(temperature) = self.temperature.filter(|_| model.temperature && is_free) {
-            write_field(&mut out, "temperature", &Value::from(temperature).to_string());
-        }
-        if let Some(limit) = self.max_tokens.filter(|_| model.answer_limit) {
-            write_field(&mut out, "max_tokens", &limit.to_string());
-        }
-        if let Some(effort) = effort {
-            write_field(&mut out, "reasoning_effort", &["\"", effort.as_str(), "\""].concat());
-        }
-        if let Some(format) = self.schema.as_ref().and_then(|schema| schema.format(model)) {
-            write_field(&mut out, "response_format", &format);
-        }
-        out.push(b'}');
         String::from_utf8(out).unwrap_or_default()
     }
 }

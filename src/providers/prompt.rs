@@ -10,6 +10,7 @@ use super::{
     Question, ResponseMeta, sandbox,
 };
 use crate::json::fields::Fields;
+use crate::json::reader::Json;
 use crate::lock::Lock;
 
 /// A conversation of our own, as a question to a model.
@@ -85,9 +86,8 @@ impl Question for Prompt<'_> {
     const IN_GROUPS: bool = true;
 
     fn encode(&self, dialect: &dyn Dialect, model: &Model) -> Result<ProviderRequest, Failure> {
-        let body = self.take().body(model);
-        // We wrote it, so this cannot fail.
-        let fields = Fields::parse(&body).map_err(|_| Failure::Malformed)?;
+        let fields = self.take().fields(model);
+        let fields = fields.iter().map(|(name, value)| (*name, Json::written(value))).collect();
         dialect.request(&self.request(fields), model)
     }
 

@@ -28,6 +28,11 @@ pub(super) use scan::find_special;
 pub struct Json<'a>(&'a str);
 
 impl<'a> Json<'a> {
+    /// One that this program wrote.
+    pub(crate) const fn written(text: &'a str) -> Self {
+        Self(text)
+    }
+
     /// Its text, without surrounding white space.
     pub const fn get(self) -> &'a str {
         self.0

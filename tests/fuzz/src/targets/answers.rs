@@ -8,8 +8,8 @@ use http::header::{HeaderValue, RETRY_AFTER};
 use mk::clock::{Clock, Time};
 use mk::json::fields::Fields;
 use mk::providers::{
-    Chat, CompletionRequest, Dialect, Effort, FailedCall, Failure, Kind, Model, Protocol, ProviderResponse,
-    Question, ResponseMeta, dialect,
+    Chat, CompletionRequest, Dialect, Effort, FailedCall, Failure, Kind, Model, Prompt, Protocol,
+    ProviderResponse, Question, ResponseMeta, dialect,
 };
 use serde_json::Value;
 
@@ -26,13 +26,13 @@ fn check(failed: &FailedCall) {
 }
 
 fn read(dialect: &dyn Dialect, response: &ProviderResponse) {
-    let question = Chat {
+    let question = Prompt::from(Chat {
         messages: Vec::new(),
         temperature: None,
         max_tokens: None,
         schema: None,
         effort: Effort::Lowest,
-    };
+    });
     let model = Model::known("nobody", Kind::OpenAi, "m");
     let plain = question.decode(dialect, &model, response);
     let asked = CompletionRequest {

@@ -8,7 +8,7 @@ use mk::api::error::ErrorBody;
 use mk::clock::Time;
 use mk::keys::{self, ManageError, apps};
 use mk::money::NanoUsd;
-use mk::providers::{Chat, Effort, Kind, Message, Model, Question, Role, dialect};
+use mk::providers::{Chat, Effort, Kind, Message, Model, Prompt, Question, Role, dialect};
 use mk::server::fuzz_entry;
 use mk::storage::Store;
 use mk::verify::{PanelSettings, Settings};
@@ -105,17 +105,17 @@ fn verification(body: &[u8]) {
     assert!(!job.fact.trim().is_empty() && job.fact.chars().count() <= 50);
     assert!((2..=3).contains(&job.min_required) && (job.min_required..=3).contains(&job.total_models));
     let message = Message { role: Role::User, content: job.fact.into() };
-    let chat = Chat {
+    let prompt = Prompt::from(Chat {
         messages: vec![message],
         temperature: None,
         max_tokens: None,
         schema: None,
         effort: Effort::Lowest,
-    };
+    });
     for kind in Kind::OF_APIS {
         let spoken = dialect(kind).expect("these are spoken over HTTP");
         let request =
-            chat.encode(&*spoken, &Model::known("a", kind, "b")).expect("all of it can be expressed");
+            prompt.encode(&*spoken, &Model::known("a", kind, "b")).expect("all of it can be expressed");
         assert!(is_object(&request.body), "{kind:?}");
     }
 }
