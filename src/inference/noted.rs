@@ -6,7 +6,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::providers::{Answer, Chat, CompletionRequest, CompletionStream, Finish};
+use crate::providers::{Answer, CompletionRequest, CompletionStream, Finish, Message, Prompt};
 use crate::traces::Span;
 
 /// The most messages of a conversation.
@@ -70,7 +70,7 @@ pub(super) fn stream(span: &mut Span, stream: &CompletionStream) {
 }
 
 /// What is asked for a verification, and the answer to it.
-pub(super) fn answer(span: &mut Span, chat: &Chat, answer: &Answer) {
+pub(super) fn answer(span: &mut Span, prompt: &Prompt<'_>, answer: &Answer) {
     let reason = match answer.finish {
         Finish::Stop => "stop",
         Finish::Length => "length",
@@ -79,11 +79,10 @@ pub(super) fn answer(span: &mut Span, chat: &Chat, answer: &Answer) {
     span.set_some("gen_ai.response.model", answer.model.as_deref().map(str::to_owned));
     span.set("gen_ai.response.finish_reasons", vec![reason.to_owned()]);
     if span.captures() {
-        let messages = chat
-            .messages
-            .iter()
-            .map(|message| json!({"role": message.role.as_str(), "parts": [part(&message.content)]}));
-        span.set("gen_ai.input.messages", messages.collect::<Value>().to_string());
+        let message =
+            |message: &Message| json!({"role": message.role.as_str(), "parts": [part(&message.content)]});
+        let messages: Value = prompt.read(|chat| chat.messages.iter().map(message).collect());
+        span.set("gen_ai.input.messages", messages.to_string());
         let output = json!([{"role": "assistant", "parts": [part(&answer.text)], "finish_reason": reason}]);
         span.set("gen_ai.output.messages", output.to_string());
     }

@@ -109,3 +109,33 @@ impl Question for Prompt<'_> {
         self.read(|chat| chat.max_tokens.is_some())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::providers::{Effort, Message, Role};
+
+    #[test]
+    fn it_is_written_once_to_be_measured_and_sent_and_anew_for_each_further_request() {
+        let written = AtomicUsize::new(0);
+        let write = || {
+            written.fetch_add(1, Ordering::Relaxed);
+            let messages = vec![Message { role: Role::User, content: "x".repeat(40).into() }];
+            Chat { messages, temperature: None, max_tokens: None, schema: None, effort: Effort::Lowest }
+        };
+        let prompt = Prompt::written(&write);
+        let times = || written.load(Ordering::Relaxed);
+        assert_eq!((prompt.tokens(), prompt.read(|chat| chat.messages.len()), times()), (14, 1, 1));
+        let first = prompt.take();
+        assert_eq!(times(), 1);
+        assert_eq!(prompt.take().messages[0].content, first.messages[0].content);
+        assert_eq!(times(), 2);
+        let kept = prompt.kept();
+        assert_eq!(
+            (kept.tokens(), kept.take().messages.len(), kept.take().messages.len(), times()),
+            (14, 1, 1, 3)
+        );
+    }
+}

@@ -321,7 +321,7 @@ impl Call<'_> {
             };
             if let Some(attempt) = attempt {
                 if let Ok(answer) = &result {
-                    attempt.note(|span| self.prompt.read(|chat| noted::answer(span, chat, answer)));
+                    attempt.note(|span| noted::answer(span, self.prompt, answer));
                 }
                 attempt.finish(outcome, usage);
             }
