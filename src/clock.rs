@@ -100,7 +100,9 @@ impl Time {
 
     /// The calendar date in UTC: `2026-11-20`.
     pub fn utc_date(self) -> String {
-        self.rfc3339().split('T').next().unwrap_or_default().to_owned()
+        let mut text = self.rfc3339();
+        text.truncate(text.find('T').unwrap_or_default());
+        text
     }
 
     /// Parses RFC 3339 (`2026-11-20T19:26:00Z`) or a bare date (`2026-11-20`, midnight UTC).

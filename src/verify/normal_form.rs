@@ -27,6 +27,11 @@ pub(super) fn of(text: &str) -> String {
     if bare.contains(|c: char| c.is_ascii_digit()) { without_grouping(bare) } else { bare.to_owned() }
 }
 
+/// The normal form of a text in small letters, for which case tells nothing.
+pub(super) fn small(text: &str) -> String {
+    of(text).to_lowercase()
+}
+
 fn is_in(set: &str, c: char) -> bool {
     set.contains(c)
 }

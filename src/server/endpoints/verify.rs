@@ -202,9 +202,10 @@ fn word<T: DeserializeOwned>(text: &str) -> Option<T> {
 /// Refuses what no text has: without it, the words on both sides of it would be one, and with it, nobody could quote
 /// them.
 fn check_for_nul(param: &'static str, text: &str) -> Result<(), ApiError> {
-    match text.chars().position(|c| c == '\0') {
+    match text.find('\0') {
         None => Ok(()),
         Some(at) => {
+            let at = text[..at].chars().count();
             let message =
                 format!("`{param}` holds a NUL character (U+0000) at position {at}; send plain text");
             Err(invalid(param, message))

@@ -5,7 +5,7 @@ use super::fault::{Fault, FaultKind, Severity};
 use super::names::{Words, content, holds, is_told, name_tokens};
 use super::numbers::{meet, near, near_places, shown, unsupported};
 use crate::verify::options::is_yes_or_no;
-use crate::verify::values::{Found, Hedge, Meaning, Number, Unit, Value};
+use crate::verify::values::{Choice, Found, Hedge, Meaning, Number, Unit, Value};
 use crate::verify::words::{Script, Token, is_same_stem};
 
 /// The most words near a quote among which an answer is looked for.
@@ -29,7 +29,7 @@ pub(super) fn check(case: &Case<'_>, faults: &mut Vec<Fault>) {
         hedge(case, faults);
     }
     words(case, faults, has_values);
-    if faults.len() > before && is_yes_or_no(case.answer.text()) {
+    if faults.len() > before && is_yes_or_no(&Choice::new(case.answer.text())) {
         faults.truncate(before);
     }
 }

@@ -39,11 +39,11 @@ impl AnswerDraft<'_> {
     pub(super) fn shown_rivals(&self, faults: &mut Vec<Fault>) -> Option<Vec<String>> {
         let before = faults.len();
         let mut form = |advice: &str| faults.push(Fault::new(Weight::Form, advice));
-        if evasion(self.claimed) == Some(Evasion::NoAnswer) {
+        let claimed = Choice::new(self.claimed);
+        if evasion(&claimed) == Some(Evasion::NoAnswer) {
             form("claimed_answer is no answer; give the one that the claim gives");
             return None;
         }
-        let claimed = Choice::new(self.claimed);
         let drafted: Vec<String> =
             self.rivals.iter().take(MAX_DRAFTED).map(|rival| text::one_line(rival)).collect();
         let rivals = distinct(&claimed, &drafted);
@@ -54,9 +54,9 @@ impl AnswerDraft<'_> {
             return None;
         }
         let texts: Vec<&str> = rivals.iter().map(Choice::text).collect();
-        if asks_whether_true(self.question) || asks_yes_or_no(self.claimed, &texts) {
+        if asks_whether_true(self.question) || asks_yes_or_no(&claimed, &rivals) {
             form("it asks whether something is true; write both answers as opposed statements");
-        } else if is_yes_or_no(self.claimed) && !contains(self.claim, self.claimed) {
+        } else if is_yes_or_no(&claimed) && !contains(self.claim, self.claimed) {
             // Beside other rivals it may be an answer: right or left.
             form("claimed_answer does not stand in the claim; give the answer in the claim's own words");
         }
@@ -98,11 +98,11 @@ fn distinct<'d>(claimed: &Choice<'_>, drafted: &'d [String]) -> Vec<Choice<'d>> 
         if text.is_empty() || text::is_longer(text, MAX_CHARS) {
             continue;
         }
-        let evasion = evasion(text);
+        let rival = Choice::new(text);
+        let evasion = evasion(&rival);
         if evasion == Some(Evasion::NoAnswer) {
             continue;
         }
-        let rival = Choice::new(text);
         let clashes = |other: &Choice<'_>| rival.is_same(other) || rival.overlaps(other);
         if !clashes(claimed) && !answers.iter().chain(&evasive).any(clashes) {
             if evasion.is_some() { &mut evasive } else { &mut answers }.push(rival);

@@ -399,7 +399,7 @@ pub(super) fn saying(text: &str, claimed: &str) -> String {
 }
 
 fn compared(text: &str) -> String {
-    normal_form::of(text).to_lowercase()
+    normal_form::small(text)
 }
 
 /// A claim's question and answer in the form in which texts are compared.

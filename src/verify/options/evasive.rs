@@ -1,9 +1,11 @@
 //! Options that are no answer of their own, in the languages of most statements.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::verify::normal_form;
+use crate::verify::values::Choice;
 
 /// What an option without an answer of its own stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +26,7 @@ static WORDINGS: LazyLock<HashMap<String, Evasion>> = LazyLock::new(|| {
             "reserved" | "abstention" => Evasion::NoAnswer,
             _ => Evasion::Perhaps,
         };
-        wordings.split('|').map(move |wording| (form(wording), evasion))
+        wordings.split('|').map(move |wording| (bare(&normal_form::small(wording)).into_owned(), evasion))
     });
     let mut all = HashMap::new();
     for (wording, evasion) in wordings {
@@ -34,21 +36,24 @@ static WORDINGS: LazyLock<HashMap<String, Evasion>> = LazyLock::new(|| {
     all
 });
 
-/// The form in which wordings are compared: without an article or brackets around.
-fn form(option: &str) -> String {
-    let normal = normal_form::of(option).to_lowercase().replace('’', "'");
-    let bare = normal.trim_matches(['(', ')', '（', '）', '[', ']', '!', '。', '-', '—']).trim();
-    bare.to_owned()
+/// The form in which wordings are compared, of a normal form in small letters: without brackets around.
+fn bare(small: &str) -> Cow<'_, str> {
+    let bare = small.trim_matches(['(', ')', '（', '）', '[', ']', '!', '。', '-', '—']).trim();
+    if bare.contains('’') { Cow::Owned(bare.replace('’', "'")) } else { Cow::Borrowed(bare) }
 }
 
 /// What an option without an answer of its own stands for; `None` for any other.
-pub fn evasion(option: &str) -> Option<Evasion> {
-    WORDINGS.get(&form(option)).copied()
+pub fn evasion(option: &Choice<'_>) -> Option<Evasion> {
+    WORDINGS.get(&*bare(option.small())).copied()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn evasion(option: &str) -> Option<Evasion> {
+        super::evasion(&Choice::new(option))
+    }
 
     #[test]
     fn evasions_are_known_in_each_language() {

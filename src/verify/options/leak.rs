@@ -50,7 +50,7 @@ pub fn says_only(text: &str, option: &str) -> bool {
 /// Whether a question only asks whether something is so, from which the panel could guess what is claimed (CONTRACT
 /// 4.12).
 pub fn asks_whether_true(question: &str) -> bool {
-    let question = normal_form::of(question).to_lowercase();
+    let question = normal_form::small(question);
     let bare = from_word(&question);
     let questions = &*TRUTH_QUESTIONS;
     let goes_on = |rest: &str| rest.starts_with(char::is_alphanumeric);

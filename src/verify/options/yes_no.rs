@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use crate::verify::normal_form;
+use crate::verify::values::Choice;
 
 /// What an answer says by itself.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,29 +27,29 @@ static ANSWERS: LazyLock<HashMap<String, Class>> = LazyLock::new(|| {
             "wrong" => Class::Wrong,
             _ => Class::Between,
         };
-        answers.split('|').map(move |answer| (form(answer), class))
+        answers.split('|').map(move |answer| (bare(&normal_form::small(answer)).to_owned(), class))
     });
     answers.collect()
 });
 
-fn form(answer: &str) -> String {
-    let normal = normal_form::of(answer).to_lowercase();
-    normal.trim_matches(|c: char| !c.is_alphanumeric()).to_owned()
+/// The form in which answers are compared, of a normal form in small letters.
+fn bare(small: &str) -> &str {
+    small.trim_matches(|c: char| !c.is_alphanumeric())
 }
 
-fn class(answer: &str) -> Option<Class> {
-    ANSWERS.get(&form(answer)).copied()
+fn class(answer: &Choice<'_>) -> Option<Class> {
+    ANSWERS.get(bare(answer.small())).copied()
 }
 
 /// Whether an answer only says that something is so, or is not, whatever was asked.
-pub fn is_yes_or_no(answer: &str) -> bool {
+pub fn is_yes_or_no(answer: &Choice<'_>) -> bool {
     class(answer).is_some_and(|class| class != Class::Between)
 }
 
 /// Whether a claimed answer beside these rivals only says that something is so, or is not.
-pub fn asks_yes_or_no(claimed: &str, rivals: &[&str]) -> bool {
+pub fn asks_yes_or_no(claimed: &Choice<'_>, rivals: &[Choice<'_>]) -> bool {
     let claimed = class(claimed);
-    let mut rivals = rivals.iter().filter_map(|rival| class(rival));
+    let mut rivals = rivals.iter().filter_map(class);
     match claimed {
         Some(Class::Yes | Class::No) => true,
         Some(Class::Right) => rivals.any(|rival| !matches!(rival, Class::Right | Class::Yes)),
@@ -60,6 +61,11 @@ pub fn asks_yes_or_no(claimed: &str, rivals: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn asks_yes_or_no(options: [&str; 3]) -> bool {
+        let [claimed, rivals @ ..] = options.map(Choice::new);
+        super::asks_yes_or_no(&claimed, &rivals)
+    }
 
     #[test]
     fn yes_and_no_are_known_beside_any_rivals() {
@@ -75,7 +81,7 @@ mod tests {
             ["Sí", "No", ""],
             ["yes", "never", "often"],
         ] {
-            assert!(asks_yes_or_no(options[0], &options[1..]), "{options:?}");
+            assert!(asks_yes_or_no(options), "{options:?}");
         }
         for options in [
             ["Right", "Left", "Both"],
@@ -84,7 +90,7 @@ mod tests {
             ["Penguins can fly.", "Penguins cannot fly.", ""],
             ["Sometimes", "Always", "Never"],
         ] {
-            assert!(!asks_yes_or_no(options[0], &options[1..]), "{options:?}");
+            assert!(!asks_yes_or_no(options), "{options:?}");
         }
     }
 }

@@ -48,7 +48,7 @@ impl Fences {
     /// A fenced block, including the final newline.
     pub(super) fn block(&self, label: &str, text: &str) -> String {
         let marker = &self.marker;
-        format!("BEGIN {label} {marker}\n{text}\nEND {label} {marker}\n")
+        ["BEGIN ", label, " ", marker, "\n", text, "\nEND ", label, " ", marker, "\n"].concat()
     }
 }
 

@@ -212,8 +212,13 @@ fn passage_of<'a>(job: &'a Job, claim: &Claim) -> &'a str {
 /// votes of a verification share stands first, so that providers can cache it.
 pub(super) fn panel(job: &Job, fences: &Fences, claim: &Claim, order: &[usize]) -> Chat {
     let shown = order.iter().filter_map(|&original| claim.options().get(original));
-    let lines: Vec<String> =
-        shown.enumerate().map(|(at, option)| format!("{}) {option}", letter(at))).collect();
+    let (mut lines, mut count) = (String::new(), 0);
+    for option in shown {
+        lines.push_str(if count == 0 { "" } else { "\n" });
+        lines.push(letter(count));
+        lines.extend([") ", option]);
+        count += 1;
+    }
 
     let (is_legal, has_context) = (job.domain == Domain::Legal, job.context.is_some());
     let system = PANEL[variant([is_legal, has_context, job.explain])].get_or_init(|| {
@@ -225,8 +230,8 @@ pub(super) fn panel(job: &Job, fences: &Fences, claim: &Claim, order: &[usize]) 
 
     let mut user = heading(job, fences);
     user.push_str(&fences.block("QUESTION", &claim.question));
-    user.push_str(&fences.block("OPTIONS", &lines.join("\n")));
-    chat(system, user, Some(ANSWER_TOKENS), schemas::answer(lines.len(), job.explain))
+    user.push_str(&fences.block("OPTIONS", &lines));
+    chat(system, user, Some(ANSWER_TOKENS), schemas::answer(count, job.explain))
 }
 
 /// What the prompts of a verification begin with.

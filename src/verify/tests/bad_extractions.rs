@@ -12,6 +12,7 @@ use crate::clock::Time;
 use crate::verify::Work;
 use crate::verify::anchors::cases::{AS_OF, Case, held_out, tuned_on};
 use crate::verify::options::is_yes_or_no;
+use crate::verify::values::Choice;
 
 const MANUAL: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/man/mk-verification.7.md"));
 
@@ -21,8 +22,11 @@ const RIVALS: [&str; 3] = ["Zorvath", "Quillmere", "Tandrill"];
 /// A claim of the data as an extractor drafts it. An answer that is a mere yes or no would go back whatever it says.
 fn drafted(row: &[String]) -> Value {
     let [quote, claim, question, answer] = row else { panic!("not a claim: {row:?}") };
-    let (question, answer) =
-        if is_yes_or_no(answer) { ("Which of these is right?", claim) } else { (&**question, answer) };
+    let (question, answer) = if is_yes_or_no(&Choice::new(answer)) {
+        ("Which of these is right?", claim)
+    } else {
+        (&**question, answer)
+    };
     json!({
         "quote": quote, "claim": claim, "question": question, "claimed_answer": answer, "rivals": RIVALS, "best": "",
     })

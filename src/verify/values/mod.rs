@@ -31,4 +31,3 @@ pub use numbers::units::Unit;
 pub use options::{Choice, same};
 pub use reading::{Found, Reading, read};
 pub use value::{Date, Time, Value};
-pub use wording::normalized;

@@ -14,17 +14,15 @@ const MAX_UNIT_LETTERS: usize = 3;
 /// Words as short as a symbol that are not symbols, even in capitals.
 const SHORT_WORDS: [&str; 9] = ["no", "am", "pm", "ja", "si", "sì", "sí", "да", "it"];
 
-/// An option in the form in which options are compared as texts: a symbol keeps its case, as `Co` and `CO`, or `5 mg` and
+/// An option's normal form as options are compared as texts: a symbol keeps its case, as `Co` and `CO`, or `5 mg` and
 /// `5 Mg`, are not the same.
-pub fn normalized(option: &str) -> String {
-    let normal = normal_form::of(option);
-    let letters: String = normal.chars().filter(|c| c.is_alphabetic()).collect();
-    if is_symbol(&normal) && !SHORT_WORDS.contains(&letters.to_lowercase().as_str()) {
-        return normal;
+pub(super) fn compared(normal: &str) -> String {
+    if is_symbol(normal) {
+        return normal.to_owned();
     }
     let mut small = String::with_capacity(normal.len());
     let mut has_number = false;
-    let mut rest = normal.as_str();
+    let mut rest = normal;
     while let Some(first) = rest.chars().next() {
         let length = rest.find(|c: char| c.is_alphabetic() != first.is_alphabetic()).unwrap_or(rest.len());
         let (run, behind) = rest.split_at(length);
@@ -40,14 +38,15 @@ pub fn normalized(option: &str) -> String {
     small
 }
 
-/// Whether a text has a single word (apart from numbers), which is short and has a capital.
+/// Whether a text has a single word (apart from numbers), which is short, has a capital and is a symbol.
 fn is_symbol(text: &str) -> bool {
     let mut words = text.split_whitespace().filter(|word| word.contains(char::is_alphabetic));
     let (Some(word), None) = (words.next(), words.next()) else {
         return false;
     };
     let letters = || word.chars().filter(|c| c.is_alphabetic());
-    letters().count() <= MAX_SYMBOL_LETTERS && letters().any(char::is_uppercase)
+    let is_word = || SHORT_WORDS.contains(&letters().collect::<String>().to_lowercase().as_str());
+    letters().count() <= MAX_SYMBOL_LETTERS && letters().any(char::is_uppercase) && !is_word()
 }
 
 /// The countries by their names in small letters.
@@ -56,7 +55,7 @@ static COUNTRIES: LazyLock<HashMap<String, usize>> = LazyLock::new(|| {
     let names = lines.flat_map(|(at, row)| {
         row.into_iter().flat_map(move |row| row.split('|').map(move |name| (name, at)))
     });
-    names.map(|(name, at)| (normal_form::of(name).to_lowercase(), at)).collect()
+    names.map(|(name, at)| (normal_form::small(name), at)).collect()
 });
 
 /// The countries that a name stands for loosely, by their rows in the table of countries.
@@ -64,9 +63,9 @@ static LOOSE_NAMES: LazyLock<HashMap<String, Vec<usize>>> = LazyLock::new(|| {
     let mut all: HashMap<String, Vec<usize>> = HashMap::new();
     for row in rows(include_str!("data/loose_names.tsv")) {
         let [name, loose] = row.as_slice() else { continue };
-        let Some(&at) = COUNTRIES.get(&normal_form::of(name).to_lowercase()) else { continue };
+        let Some(&at) = COUNTRIES.get(&normal_form::small(name)) else { continue };
         for loose in loose.split('|') {
-            all.entry(normal_form::of(loose).to_lowercase()).or_default().push(at);
+            all.entry(normal_form::small(loose)).or_default().push(at);
         }
     }
     all
@@ -82,11 +81,10 @@ pub(super) struct Countries {
 }
 
 impl Countries {
-    /// Those of a text in its compared form.
-    pub(super) fn of(normalized: &str) -> Self {
-        let small = normalized.to_lowercase();
-        let loose = LOOSE_NAMES.get(&small).map_or(&[][..], Vec::as_slice);
-        Self { named: COUNTRIES.get(&small).copied(), loose }
+    /// Those of a text by its normal form in small letters.
+    pub(super) fn of(small: &str) -> Self {
+        let loose = LOOSE_NAMES.get(small).map_or(&[][..], Vec::as_slice);
+        Self { named: COUNTRIES.get(small).copied(), loose }
     }
 
     /// Whether one of two is a loose name of the country that the other names.

@@ -20,7 +20,7 @@ use crate::json::object;
 use crate::verify::claim::{NONE_OF_THESE, letter};
 use crate::verify::options::{names, says_only};
 use crate::verify::text;
-use crate::verify::values::{Choice, normalized};
+use crate::verify::values::Choice;
 
 /// The longest answer that is parsed, in bytes: a letter, and a reason many times as long as what is kept of it.
 const MAX_ANSWER_BYTES: usize = 256 * 1024;
@@ -120,7 +120,7 @@ impl Shown<'_> {
         let found = Choice::new(found);
         if chosen == NONE_OF_THESE {
             let is_other =
-                |other: &str| normalized(other) == found.normal() || says_only(found.text(), other);
+                |other: &str| found.is_same_text(&Choice::new(other)) || says_only(found.text(), other);
             return others().any(is_other);
         }
         if found.is_same(&Choice::new(chosen)) {

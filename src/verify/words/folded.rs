@@ -244,12 +244,12 @@ fn plain_run(part: &str) -> usize {
 pub fn find_char(
     text: &str,
     from: usize,
-    may_be: fn(u8) -> bool,
-    is: fn(char) -> bool,
+    may_be: impl Fn(u8) -> bool,
+    is: impl Fn(char) -> bool,
 ) -> Option<(usize, char)> {
     let mut at = from;
     loop {
-        at += text.as_bytes().get(at..)?.iter().position(|byte| !byte.is_ascii() || may_be(*byte))?;
+        at += leading(text.as_bytes().get(at..)?, |byte| byte.is_ascii() && !may_be(byte));
         let c = text.get(at..)?.chars().next()?;
         if is(c) {
             return Some((at, c));

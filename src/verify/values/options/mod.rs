@@ -20,15 +20,18 @@ use super::lexicon::Hedge;
 use super::numbers::number::Number;
 use super::reading::Found;
 use super::value::{Date, Value};
-use super::wording::{Countries, normalized};
+use super::wording::{Countries, compared};
+use crate::verify::normal_form;
 
 /// An option, read once to be compared with any number of others.
 #[derive(Debug)]
 pub struct Choice<'a> {
     text: &'a str,
     languages: Languages,
-    /// Its form as a text.
-    normal: String,
+    /// Its normal form in small letters.
+    small: String,
+    /// Its form as options are compared as texts.
+    compared: String,
     countries: OnceCell<Countries>,
     /// What it says, read when its form alone does not decide.
     parsed: OnceCell<Parsed>,
@@ -45,7 +48,9 @@ impl<'a> Choice<'a> {
     /// An option in a known language.
     pub fn of(text: &'a str, languages: Languages) -> Self {
         let (countries, parsed, interval) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Self { text, languages, normal: normalized(text), countries, parsed, interval }
+        let normal = normal_form::of(text);
+        let (small, compared) = (normal.to_lowercase(), compared(&normal));
+        Self { text, languages, small, compared, countries, parsed, interval }
     }
 
     /// Its words.
@@ -53,9 +58,14 @@ impl<'a> Choice<'a> {
         self.text
     }
 
-    /// Its form, in which options are compared as texts.
-    pub fn normal(&self) -> &str {
-        &self.normal
+    /// Its normal form in small letters.
+    pub fn small(&self) -> &str {
+        &self.small
+    }
+
+    /// Whether it is the same text as another, whatever that means.
+    pub fn is_same_text(&self, other: &Choice<'_>) -> bool {
+        self.compared == other.compared
     }
 
     fn parsed(&self) -> &Parsed {
@@ -63,7 +73,7 @@ impl<'a> Choice<'a> {
     }
 
     fn countries(&self) -> &Countries {
-        self.countries.get_or_init(|| Countries::of(&self.normal))
+        self.countries.get_or_init(|| Countries::of(&self.small))
     }
 
     fn interval(&self) -> Option<&Interval> {
@@ -72,7 +82,7 @@ impl<'a> Choice<'a> {
 
     /// Whether it means the same as another.
     pub fn is_same(&self, other: &Choice<'_>) -> bool {
-        self.normal == other.normal
+        self.is_same_text(other)
             || self.countries().named.is_some_and(|one| other.countries().named == Some(one))
             || same_values(self.parsed(), other.parsed())
     }
