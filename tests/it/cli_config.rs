@@ -97,3 +97,26 @@ fn values_and_origins_share_a_line_at_80_columns() {
     assert!(piped.lines().any(|line| line == "server\ttls_cert\tnot set\tdefault"), "{piped}");
     assert!(piped.lines().any(|line| line == "server\tlimits.per_minute\t60\tdefault"), "{piped}");
 }
+
+#[test]
+fn files_are_looked_for_where_the_system_s_variables_say() {
+    let user = Mk::new();
+    let (config, data) = (user.home().join("settings"), user.home().join("stored"));
+    fs::create_dir_all(config.join("mk")).unwrap();
+    fs::write(config.join("mk/server.toml"), "[limits]\nper_day = 7\n").unwrap();
+    fs::write(config.join("mk/config.toml"), "[verify]\njobs = 2\n").unwrap();
+    let moved = user
+        .clone()
+        .env("XDG_CONFIG_HOME", config.to_str().unwrap())
+        .env("XDG_DATA_HOME", data.to_str().unwrap());
+    let paths = run(&moved, "config path --json").json();
+    assert_eq!(paths["server_file"], json!(config.join("mk/server.toml")), "{paths}");
+    assert_eq!(paths["data_dir"], json!(data.join("mk")), "{paths}");
+    let listed = run(&moved, "config list").stdout;
+    for line in ["server\tlimits.per_day\t7", "client\tverify.jobs\t2"] {
+        assert!(listed.lines().any(|listed| listed == line), "{listed}");
+    }
+    let created = run(&moved, "keys create --service verify");
+    assert!(created.code() == 0 && data.join("mk/mk.db").exists(), "{created:?}");
+    assert!(!user.home().join(".local").exists() && !user.home().join(".config").exists());
+}

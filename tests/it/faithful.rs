@@ -21,7 +21,14 @@ async fn stubborn(
     claims: Vec<Value>,
     vote: impl Fn(&ModelRequest) -> Reply + Send + Sync + 'static,
 ) -> (TestServer, FakeProvider) {
-    let answer = json!({"claims": claims, "skipped": []});
+    extracting(json!({"claims": claims, "skipped": []}), vote).await
+}
+
+/// The same with all of its extractor's answer.
+async fn extracting(
+    answer: Value,
+    vote: impl Fn(&ModelRequest) -> Reply + Send + Sync + 'static,
+) -> (TestServer, FakeProvider) {
     let provider = FakeProvider::start(move |ask| match ask.task.as_str() {
         "claims" => Reply::json(&answer),
         // Who is asked about a doubt sees no fault.
@@ -452,4 +459,33 @@ async fn all_votes_on_a_context_begin_alike_so_that_it_can_be_cached() {
         |vote: &String| vote.bytes().zip(votes[0].bytes()).take_while(|(one, other)| one == other).count();
     let context_end = votes[0].find("\nEND CONTEXT").unwrap();
     assert!(votes.iter().all(|vote| shared(vote) > context_end), "{votes:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_reason_of_an_extractor_is_told_and_nothing_of_it_is_unchecked() {
+    let tower = "The Eiffel Tower is in Paris.";
+    let parts = [
+        ("Lisbon is the loveliest of all cities.", "opinion"),
+        ("The winters there will be mild.", "prediction"),
+        ("Who would not like to live there?", "question"),
+        ("Take a jacket along on your journey.", "instruction"),
+        ("It was later changed by them.", "ambiguous"),
+        ("Our office closed early for the holiday.", "private"),
+        ("Kind regards to all of our readers.", "no_claim"),
+    ];
+    let quoted: Vec<Value> =
+        parts.iter().map(|(quote, reason)| json!({"quote": quote, "reason": reason})).collect();
+    let claim = drafted(tower, tower, "In which city is the Eiffel Tower?", "Paris", &["Rome", "Bern"]);
+    let answer = json!({"claims": [claim], "skipped": quoted});
+    let (server, _provider) = extracting(answer, |ask| choose_of(ask, &["Paris"])).await;
+    let text = [tower].into_iter().chain(parts.iter().map(|(quote, _)| *quote)).collect::<Vec<_>>().join(" ");
+    let ran = verify(&server, &[&text]).await;
+    assert_eq!(ran.code(), 0, "{ran:?}");
+    let document = ran.json();
+    for (quote, reason) in parts {
+        assert_eq!(skipped(&document)[reason], [quote], "{ran:?}");
+    }
+    assert_eq!(document["coverage"], json!({"sentences": 8, "checked": 1, "skipped": 7, "unchecked": 0}));
+    let all = [&text, "--fail-on", "skipped"];
+    assert_eq!(verify(&server, &all).await.code(), 13, "what is skipped fails only where that is chosen");
 }
