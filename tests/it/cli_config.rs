@@ -120,3 +120,24 @@ fn files_are_looked_for_where_the_system_s_variables_say() {
     assert!(created.code() == 0 && data.join("mk/mk.db").exists(), "{created:?}");
     assert!(!user.home().join(".local").exists() && !user.home().join(".config").exists());
 }
+
+#[test]
+fn a_profile_is_chosen_by_its_variable_unless_its_flag_names_another() {
+    let user = Mk::new();
+    let config = user.home().join(".config/mk");
+    fs::create_dir_all(&config).unwrap();
+    let profiles =
+        ["work", "home"].map(|name| format!("[profiles.{name}]\nserver = \"https://{name}.example\"\n"));
+    fs::write(config.join("config.toml"), profiles.concat()).unwrap();
+    for (line, name, origin) in [
+        ("config list client --origin", "work", "MK_PROFILE"),
+        ("config list client --origin --profile home", "home", "--profile"),
+    ] {
+        let listed = run(&user.clone().env("MK_PROFILE", "work"), line).stdout;
+        let server = format!("client\tserver\t\"https://{name}.example\"\t");
+        assert!(listed.contains(&format!("client\tprofile\t\"{name}\"\t{origin}\n")), "{listed}");
+        assert!(listed.contains(&server), "{listed}");
+    }
+    let unknown = run(&user.env("MK_PROFILE", "wrok"), "verify Paris");
+    assert!(unknown.code() == 2 && unknown.stderr.contains("no profile `wrok` (MK_PROFILE)"), "{unknown:?}");
+}

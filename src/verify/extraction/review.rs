@@ -395,16 +395,12 @@ fn asked_of_another() -> Fault {
 /// A claim's text, and what of it is asked for, in the form in which texts are compared: one that holds two numbers is
 /// asked about twice.
 pub(super) fn saying(text: &str, claimed: &str) -> String {
-    format!("{}\n{}", compared(text), compared(claimed))
-}
-
-fn compared(text: &str) -> String {
-    normal_form::small(text)
+    format!("{}\n{}", normal_form::small(text), normal_form::small(claimed))
 }
 
 /// A claim's question and answer in the form in which texts are compared.
 pub(super) fn asking(claim: &Claim) -> String {
-    format!("{}\n{}", compared(&claim.question), compared(claim.claimed()))
+    format!("{}\n{}", normal_form::small(&claim.question), normal_form::small(claim.claimed()))
 }
 
 /// Whether two places have something in common.

@@ -249,7 +249,10 @@ pub fn find_char(
 ) -> Option<(usize, char)> {
     let mut at = from;
     loop {
-        at += leading(text.as_bytes().get(at..)?, |byte| byte.is_ascii() && !may_be(byte));
+        let rest = text.as_bytes().get(at..)?;
+        let is_passed = |byte: u8| byte.is_ascii() && !may_be(byte);
+        // In scripts beyond ASCII every character is looked at: none of them pays for a look at those behind it.
+        at += if is_passed(*rest.first()?) { leading(rest, is_passed) } else { 0 };
         let c = text.get(at..)?.chars().next()?;
         if is(c) {
             return Some((at, c));
