@@ -1,5 +1,5 @@
-//! How many instructions `mk serve` executes for its most frequent work, compared with budgets:
-//! `cargo bench --profile dev --bench instructions -- --check`.
+//! How many instructions `mk serve` executes for its most frequent work, compared with budgets: `cargo instructions --
+//! --check`.
 //!
 //! Times say little on a shared machine, and CI machines are shared. Instruction counts are nearly the same each time,
 //! so that a tenth more of them for a request is noticed in the very change that causes it.
@@ -23,23 +23,22 @@
 //! # Budgets
 //!
 //! They are in `plan.rs`, as counted when they were set. `--check` fails when a figure is more than a tenth above its
-//! budget, or more than a tenth below, as a budget that nobody lowers guards nothing. They are for x86-64
-//! and the profile `counted`, in which the bench builds the program that it counts: the release profile without what
-//! makes that slow to build (`Cargo.toml` says what), so that real releases execute somewhat less. Besides small changes, the margin has to cover differences between
-//! machines: libraries choose by the processor's features how they copy and hash (Valgrind hides the newest of them),
-//! the system's C library differs, and on a very slow machine the ledger, which is written twice a second, is written
-//! for fewer requests at a time.
+//! budget, or more than a tenth below, as a budget that nobody lowers guards nothing. They are for x86-64 and for a build
+//! of its own (`profile.toml`), which is close to a release and built much sooner; so real releases execute somewhat less.
+//! Besides small changes, the margin has to cover differences between machines: libraries choose by the processor's
+//! features how they copy and hash (Valgrind hides the newest of them), the system's C library differs, and on a very slow
+//! machine the ledger, which is written twice a second, is written for fewer requests at a time.
 //!
 //! # Where the instructions are spent
 //!
-//! The counts by function are left in `target/tmp/instructions`:
+//! The counts by function are left in `target/counted/tmp/instructions`:
 //!
 //! ```text
-//! callgrind_annotate target/tmp/instructions/chat.out | less
-//! callgrind_annotate --inclusive=yes --tree=both target/tmp/instructions/chat.out | less
+//! callgrind_annotate target/counted/tmp/instructions/chat.out | less
+//! callgrind_annotate --inclusive=yes --tree=both target/counted/tmp/instructions/chat.out | less
 //! ```
 //!
-//! Source lines are shown as well when built with `CARGO_PROFILE_COUNTED_DEBUG=line-tables-only`.
+//! Source lines are shown as well with `debug = "line-tables-only"` in `profile.toml`.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a bench prints its table and its progress")]
 
 #[path = "../support/caller.rs"]
@@ -65,20 +64,17 @@ mod valgrind;
 #[path = "../support/wire.rs"]
 mod wire;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::ExitCode;
 
-use anyhow::{Context, ensure};
 use clap::Parser;
 
 use plan::Ask;
 use report::{Line, Verdict};
 use run::{Bench, Count};
 
-/// The profile that the budgets are for.
-const PROFILE: &str = "counted";
-/// Cargo's folder for whatever is built.
-const TARGET: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/..");
+/// The folder of the build that the budgets are for (`.cargo/config.toml`).
+const COUNTED: &str = "counted/debug";
 /// Where counts by function are left.
 const COUNTS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/instructions");
 /// Requests of each kind in a rehearsal.
@@ -86,7 +82,7 @@ const REHEARSAL: u32 = 4;
 
 /// Counts the instructions of `mk serve` for its most frequent work, and prints a table.
 #[derive(Parser)]
-#[command(name = "cargo bench --profile dev --bench instructions --")]
+#[command(name = "cargo instructions --")]
 struct Options {
     /// Exit code 1 when a figure is not within a tenth of its budget, or cannot be counted
     #[arg(long)]
@@ -110,11 +106,13 @@ fn count(options: &Options) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(u8::from(options.check)));
     }
     let is_rehearsal = !options.bench;
-    let has_budgets = !is_rehearsal && cfg!(all(target_os = "linux", target_arch = "x86_64"));
-    ensure!(has_budgets || !options.check, "budgets are for Linux on x86-64");
-    let program = if is_rehearsal { serve::MK.into() } else { counted()? };
+    let has_budgets = !is_rehearsal && has_budgets();
+    if options.check && !has_budgets {
+        eprintln!("budgets are for another build; on Linux on x86-64, run: cargo instructions -- --check");
+        return Ok(ExitCode::FAILURE);
+    }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let counts = runtime.block_on(all(&program, is_rehearsal))?;
+    let counts = runtime.block_on(all(is_rehearsal))?;
 
     println!("{}", report::head());
     let mut holds = true;
@@ -127,15 +125,15 @@ fn count(options: &Options) -> anyhow::Result<ExitCode> {
     if is_rehearsal {
         println!("This is a rehearsal: its figures mean nothing.");
     } else if !has_budgets {
-        println!("Budgets are for Linux on x86-64.");
+        println!("Budgets are for another build; on Linux on x86-64, run: cargo instructions");
     }
     println!("Counts by function: {COUNTS}");
     Ok(ExitCode::from(u8::from(options.check && !holds)))
 }
 
 /// The counts from which all figures are computed.
-async fn all(program: &Path, is_rehearsal: bool) -> anyhow::Result<Vec<(Ask, Count)>> {
-    let mut bench = Bench::start(program, Path::new(COUNTS)).await?;
+async fn all(is_rehearsal: bool) -> anyhow::Result<Vec<(Ask, Count)>> {
+    let mut bench = Bench::start(Path::new(COUNTS)).await?;
     let mut counts = Vec::new();
     for ask in Ask::all() {
         eprintln!("counting: {}", ask.name());
@@ -145,21 +143,8 @@ async fn all(program: &Path, is_rehearsal: bool) -> anyhow::Result<Vec<(Ask, Cou
     Ok(counts)
 }
 
-/// The program in the profile that the budgets are for, built if that is not done yet.
-fn counted() -> anyhow::Result<PathBuf> {
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--locked", "--bin", "mk", "--profile", PROFILE, "--target-dir", TARGET]);
-    build.current_dir(env!("CARGO_MANIFEST_DIR"));
-    // Set for us by the Cargo that runs us; libraries that read them would be built anew.
-    for (name, _) in std::env::vars_os() {
-        if name
-            .to_str()
-            .is_some_and(|name| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|it| name.starts_with(it)))
-        {
-            build.env_remove(name);
-        }
-    }
-    let status = build.status().context("cannot start cargo")?;
-    ensure!(status.success(), "the program that is to be counted does not build");
-    Ok(Path::new(TARGET).join(PROFILE).join("mk"))
+/// Whether the budgets are for this build.
+fn has_budgets() -> bool {
+    let folder = Path::new(serve::MK).parent();
+    cfg!(all(target_os = "linux", target_arch = "x86_64")) && folder.is_some_and(|it| it.ends_with(COUNTED))
 }

@@ -43,14 +43,13 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    /// Starts provider and server, which is `program`, and connects the callers. Counts by function go to files in
-    /// `counts`.
-    pub(crate) async fn start(program: &Path, counts: &Path) -> anyhow::Result<Self> {
+    /// Starts server and provider, and connects the callers. Counts by function go to files in `counts`.
+    pub(crate) async fn start(counts: &Path) -> anyhow::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let provider = listener.local_addr()?;
         let turns = Arc::new(Semaphore::new(0));
         tokio::spawn(completions::accept(listener, Some(Arc::clone(&turns)), protocols::answers));
-        let site = Site::start(program, provider, counts)?;
+        let site = Site::start(provider, counts)?;
         let mut callers = Vec::new();
         for _ in 0..CALLERS {
             callers.push(Caller::connect(site.address).await?);

@@ -43,8 +43,8 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Starts `program` and waits until it serves. Counts are written to files in `counts`.
-    pub(crate) fn start(program: &Path, provider: SocketAddr, counts: &Path) -> anyhow::Result<Self> {
+    /// Starts it and waits until it serves. Counts are written to files in `counts`.
+    pub(crate) fn start(provider: SocketAddr, counts: &Path) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let (home, data) = (dir.path(), dir.path().join("data"));
         let config = home.join("server.toml");
@@ -56,7 +56,7 @@ impl Site {
         let foreign_key = key(&elsewhere, "inference")?;
 
         let mut counter = Counter::new(home, counts)?;
-        let launch = counter.around(program);
+        let launch = counter.around(Path::new(serve::MK));
         let (process, address) = serve::start(launch, home, &config, &home.join("log"))?;
         let pid = process.pids().first().copied().context("the server has no number")?;
         counter.started(pid);
