@@ -1,5 +1,5 @@
-//! How many instructions `mk serve` executes for its most frequent work, compared with budgets: `cargo instructions --
-//! --check`.
+//! How many instructions `mk serve` executes for its most frequent work, compared with budgets:
+//! `cargo instructions -- --check`.
 //!
 //! Times say little on a shared machine, and CI machines are shared. Instruction counts are nearly the same each time,
 //! so that a tenth more of them for a request is noticed in the very change that causes it.
